@@ -110,9 +110,10 @@ impl AcmeAuthority {
     /// The errors of [`AcmeAuthority::obtain`].
     pub async fn account(&self, state: &mut AcmeState) -> Result<Account, AcmeFault> {
         let builder = Account::builder_with_http(Box::new(self.transport.clone()));
-        let kept = state.account.as_ref().filter(|kept| kept.directory == self.config.directory);
-        if let Some(kept) = kept {
-            let credentials = serde_json::from_value(kept.credentials.clone()).map_err(AcmeFault::local)?;
+        let stored_account =
+            state.account.as_ref().filter(|stored_account| stored_account.directory == self.config.directory);
+        if let Some(stored_account) = stored_account {
+            let credentials = serde_json::from_value(stored_account.credentials.clone()).map_err(AcmeFault::local)?;
             return Ok(builder.from_credentials(credentials).await?);
         }
         let contact: Vec<String> = self.config.contact.iter().map(|address| format!("mailto:{address}")).collect();

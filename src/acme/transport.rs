@@ -58,9 +58,11 @@ impl HttpClient for AcmeTransport {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map_err(|error| Error::Other(error.into()))?.to_bytes();
-            let sent = tokio::task::spawn_blocking(move || web.exchange(Request::from_parts(parts, body.to_vec())));
-            let answer: Response<Vec<u8>> =
-                sent.await.map_err(|error| Error::Other(error.into()))?.map_err(|fault| Error::Other(fault.into()))?;
+            let exchange = tokio::task::spawn_blocking(move || web.exchange(Request::from_parts(parts, body.to_vec())));
+            let answer: Response<Vec<u8>> = exchange
+                .await
+                .map_err(|error| Error::Other(error.into()))?
+                .map_err(|fault| Error::Other(fault.into()))?;
             let (parts, body) = answer.into_parts();
             pause.note(parts.status, &parts.headers);
             Ok(BytesResponse { parts, body: Box::new(Bytes::from(body)) })

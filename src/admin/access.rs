@@ -55,13 +55,13 @@ async fn list_of_client(
     after: Option<GrantId>,
 ) -> Result<Answer, CommandError> {
     let (sessions, next) = page_of_client(directory, client, after).await?;
-    let mut shown = Vec::new();
+    let mut rows = Vec::new();
     let (now, keep) = (directory.clock.now(), directory.keep_signed_in);
     for id in sessions {
         let session = directory.store.session(id).await?.and_then(|session| session.value.in_effect(now, keep));
-        shown.extend(session.map(SessionAnswer::from));
+        rows.extend(session.map(SessionAnswer::from));
     }
-    Ok(ListPage::answer(Rows::Sessions(shown), next))
+    Ok(ListPage::answer(Rows::Sessions(rows), next))
 }
 
 async fn revoke_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {

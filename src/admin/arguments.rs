@@ -39,7 +39,7 @@ impl Args for UserRef {
 
 impl FromArgMatches for UserRef {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        UserArgument::from_arg_matches(matches).map(|given| given.user)
+        UserArgument::from_arg_matches(matches).map(|argument| argument.user)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -226,9 +226,9 @@ pub(super) fn consent_rule() -> impl TypedValueParser<Value = ConsentRule> {
 
 /// Creates a parser for one of these words; each has a value and a description.
 fn one_of<T: Copy + Send + Sync>(words: &'static [(&str, T, &str)]) -> impl TypedValueParser<Value = T> {
-    let named = words.iter().map(|(word, _, meaning)| PossibleValue::new(word).help(*meaning));
-    PossibleValuesParser::new(named).try_map(|text| {
-        let found = words.iter().find(|(word, ..)| *word == text);
-        found.map(|(_, value, _)| *value).ok_or("not one of the allowed values")
+    let values = words.iter().map(|(word, _, meaning)| PossibleValue::new(word).help(*meaning));
+    PossibleValuesParser::new(values).try_map(|text| {
+        let entry = words.iter().find(|(word, ..)| *word == text);
+        entry.map(|(_, value, _)| *value).ok_or("not one of the allowed values")
     })
 }

@@ -138,9 +138,9 @@ pub struct ClientSettings {
 
 impl<T: Clone> Setting<T> {
     /// Applies the change to a stored value.
-    fn apply(this: Option<&Self>, kept: &mut Option<T>) {
+    fn apply(this: Option<&Self>, value: &mut Option<T>) {
         if let Some(setting) = this {
-            *kept = setting.value().cloned();
+            *value = setting.value().cloned();
         }
     }
 
@@ -234,13 +234,13 @@ impl ClientSettings {
         Setting::apply(self.description.as_ref(), &mut details.description);
         let description = self.description.as_ref().and_then(Setting::value);
         faults.extend(description.and_then(|text| client_rules::check_description(text).err()));
-        for (what, setting, kept) in [
+        for (what, setting, value) in [
             ("home page", &self.client_uri, &mut details.client_uri),
             ("URL that starts a sign-in", &self.initiate_login_uri, &mut details.initiate_login_uri),
             ("URL of the terms of use", &self.tos_uri, &mut details.tos_uri),
             ("URL of the privacy policy", &self.policy_uri, &mut details.policy_uri),
         ] {
-            Setting::apply(setting.as_ref(), kept);
+            Setting::apply(setting.as_ref(), value);
             let page = setting.as_ref().and_then(Setting::value);
             faults.extend(page.and_then(|text| client_rules::check_page(what, text).err()));
         }

@@ -33,24 +33,24 @@ pub enum ExportError {
     Foreign,
     /// The file was written by a newer program.
     #[error(
-        "the export has format {found}, and this version reads up to {}; use the version of sealgate that \
+        "the export has format {format}, and this version reads up to {}; use the version of sealgate that \
          wrote it, or a newer one",
         export_format()
     )]
     Newer {
         /// Format of the file.
-        found: u32,
+        format: u32,
     },
     #[error(
-        "the file is an export of the issuer {found}; write that issuer into the configuration, or give --issuer \
-         {found} to import it anyway"
+        "the file is an export of the issuer {issuer}; write that issuer into the configuration, or give --issuer \
+         {issuer} to import it anyway"
     )]
-    OtherInstance { found: String },
+    OtherInstance { issuer: String },
     #[error("the export is truncated after {lines} lines; nothing was imported, export again")]
     CutOff { lines: usize },
     /// The file is complete, but its digest is not the expected one.
-    #[error("the file's SHA-256 is {found}, which differs from --sha256; nothing was imported")]
-    OtherFile { found: String },
+    #[error("the file's SHA-256 is {sha256}, which differs from --sha256; nothing was imported")]
+    OtherFile { sha256: String },
     /// The file was changed after it was written.
     #[error("the export was altered or damaged (line {line}); nothing was imported, export again")]
     Altered { line: usize },
@@ -119,10 +119,10 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
         return Err(ExportError::Foreign);
     }
     if header.format > export_format() {
-        return Err(ExportError::Newer { found: header.format });
+        return Err(ExportError::Newer { format: header.format });
     }
     if header.instance != instance {
-        return Err(ExportError::OtherInstance { found: header.instance });
+        return Err(ExportError::OtherInstance { issuer: header.instance });
     }
     let (mut records, mut waiting) = (0, Vec::with_capacity(PAGE));
     loop {
@@ -268,6 +268,6 @@ mod tests {
     async fn an_export_of_another_issuer_is_refused() {
         let file = exported().await;
         let result = import(&store().await, "https://other.example.test", &mut file.as_slice()).await;
-        assert!(matches!(result, Err(ExportError::OtherInstance { found }) if found == HERE));
+        assert!(matches!(result, Err(ExportError::OtherInstance { issuer }) if issuer == HERE));
     }
 }

@@ -86,7 +86,7 @@ fn new_handle(directory: &Directory<'_>) -> UserHandle {
 
 fn expect_changed<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {
     match changed {
-        FactorsChanged::Yes(made, _) => Ok(made),
+        FactorsChanged::Yes(result, _) => Ok(result),
         // No command adds a credential.
         FactorsChanged::CredentialTaken => Err(CommandError::invalid("a security key belongs to another user")),
     }

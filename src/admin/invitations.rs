@@ -105,21 +105,23 @@ pub(super) async fn resend(
     print_link: bool,
 ) -> Result<Answer, CommandError> {
     let sender = if print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
-    let found = users::find(directory, user).await?;
+    let invited_user = users::find(directory, user).await?;
     let store = directory.store;
-    let (Some(user), links) = (store.user_record(found.sub).await?, store.account_links(found.sub).await?) else {
+    let (Some(user), links) =
+        (store.user_record(invited_user.sub).await?, store.account_links(invited_user.sub).await?)
+    else {
         return Err(users::absent(user));
     };
     let email = user.value.email.as_str();
     if !user.value.is_enabled() {
         return Err(CommandError::invalid(format!("{email} is disabled; enable the account first")));
     }
-    let factors = store.factors(found.sub).await?.map(|factors| factors.value);
+    let factors = store.factors(invited_user.sub).await?.map(|factors| factors.value);
     if is_used(&user.value, factors.as_ref()) {
         let error = format!("{email} already has a password or a passkey and needs no invitation");
         return Err(CommandError::Exists(error));
     }
-    let before = links.as_ref().map_or_else(|| AccountLinks::none(found.sub), |links| links.value.clone());
+    let before = links.as_ref().map_or_else(|| AccountLinks::none(invited_user.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
     let app = before.invitation.as_ref().and_then(|invitation| invitation.app.clone());
     let (invitation, mail, link) = match &sender {
@@ -133,14 +135,14 @@ pub(super) async fn resend(
     };
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
     // Drop queued invitations, because their link is no longer valid.
-    store.drop_mails_of(found.sub, MailKind::Invitation).await?;
+    store.drop_mails_of(invited_user.sub, MailKind::Invitation).await?;
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!(
             "the user {email} was changed at the same time; check the account and try again"
         )));
     }
-    record_sent(directory, found.sub, link.is_some()).await;
+    record_sent(directory, invited_user.sub, link.is_some()).await;
     Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user.value, Some(&invitation)) }.into())
 }
 
@@ -259,8 +261,8 @@ impl<'a> InvitationSender<'a> {
     }
 
     /// Returns the language of a mail: the requested language, or the default language.
-    pub(super) fn language(&self, asked: Option<Language>) -> Language {
-        asked.unwrap_or(self.sealgate.config.pages.default_language)
+    pub(super) fn language(&self, requested_language: Option<Language>) -> Language {
+        requested_language.unwrap_or(self.sealgate.config.pages.default_language)
     }
 
     /// Returns the display name of an application, if it exists.

@@ -76,8 +76,9 @@ fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &D
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
         KeyCommand::Remove { kid, now: false, .. } => ring.remove(kid, now, times),
-        KeyCommand::Remove { kid, now: true, in_token } => ring
-            .remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|found| found.iter().any(|found| found == kid))),
+        KeyCommand::Remove { kid, now: true, in_token } => {
+            ring.remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|kids| kids.iter().any(|own| own == kid)))
+        }
     }
 }
 
@@ -150,7 +151,7 @@ impl KeyHolder for Sealgate {
     async fn scan(&self) -> Result<Option<Vec<String>>, String> {
         let signer = self.issuer.signer();
         signer.scan().await?;
-        Ok(Some(signer.found().iter().map(|key| key.kid.to_string()).collect()))
+        Ok(Some(signer.key_reports().iter().map(|key| key.kid.to_string()).collect()))
     }
 
     fn set_key_ring(&self, ring: KeyRing) {
@@ -159,7 +160,7 @@ impl KeyHolder for Sealgate {
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {
         let signer = self.issuer.signer();
-        let Some(key) = signer.found().into_iter().find(|key| key.kid.as_str() == kid) else { return Ok(None) };
+        let Some(key) = signer.key_reports().into_iter().find(|key| key.kid.as_str() == kid) else { return Ok(None) };
         let signatures = signer.sign(&key.kid, vec![message]).await.map_err(|error| error.to_string())?;
         Ok(signatures.first().map(|signature| signature.as_bytes().to_vec()))
     }

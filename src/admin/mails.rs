@@ -90,9 +90,9 @@ async fn list(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<A
 
 async fn list_sent(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
     let after = cursor.and_then(|cursor| if let MailCursor::Sent(at, id) = cursor { Some((at, id)) } else { None });
-    let sent = directory.store.sent_mails(after, MAX_SHOWN).await?;
-    let next = sent.last().map(|last| MailCursor::Sent(last.at, last.id));
-    Ok(page(sent.into_iter().map(MailAnswer::sent), next))
+    let mails = directory.store.sent_mails(after, MAX_SHOWN).await?;
+    let next = mails.last().map(|last| MailCursor::Sent(last.at, last.id));
+    Ok(page(mails.into_iter().map(MailAnswer::sent), next))
 }
 
 fn page(mails: impl Iterator<Item = MailAnswer>, next: Option<MailCursor>) -> Answer {

@@ -19,11 +19,11 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
         CommandError::Absent(format!("the node {node} has made no request; run `sealgate node request` on that node"))
     };
     let request = request.ok_or_else(absent)?;
-    for (what, given, found) in [("key", &key, &request.key), ("enrolment key", &enrolment, &request.enrolment)] {
-        let found = found.thumbprint().unwrap_or_default();
-        if found != *given {
+    for (what, expected, actual) in [("key", &key, &request.key), ("enrolment key", &enrolment, &request.enrolment)] {
+        let actual = actual.thumbprint().unwrap_or_default();
+        if actual != *expected {
             return Err(CommandError::invalid(format!(
-                "the request of the node {node} in the database has the {what} {found}, not {given}. The \
+                "the request of the node {node} in the database has the {what} {actual}, not {expected}. The \
                  request was repeated, or an attacker changed it. Compare both values with the output of \
                  `sealgate node request` on that node"
             )));

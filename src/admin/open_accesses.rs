@@ -39,26 +39,26 @@ pub async fn of_user(
     keep: KeepSignedIn,
     now: UnixTime,
 ) -> Result<Vec<OpenAccess>, StoreError> {
-    let mut found = Vec::new();
+    let mut accesses = Vec::new();
     let sessions = sessions(store, user, keep, now).await?;
     for session in &sessions {
         let Some(sign_in) = session.sign_in_of(user) else { continue };
-        found.push(of_session(session, sign_in));
+        accesses.push(of_session(session, sign_in));
         let own = app_sessions(store, session.id, user, now).await?;
-        found.extend(own.iter().map(|own| of_app_session(apps, own, session)));
+        accesses.extend(own.iter().map(|own| of_app_session(apps, own, session)));
     }
-    found.extend(of_clients(store, user, now).await?);
+    accesses.extend(of_clients(store, user, now).await?);
     for password in store.app_passwords(user).await?.passwords.into_iter().rev() {
         let access = OpenAccess::new(AccessKind::AppPassword, password.id(), password.created_at);
         let access = OpenAccess { name: Some(password.name), last_used_at: password.last_used_at, ..access };
-        found.push(at_app(apps, &password.app, access));
+        accesses.push(at_app(apps, &password.app, access));
     }
     for stored in store.app_credentials(user).await?.credentials {
         let access = OpenAccess::new(AccessKind::AppLogin, stored.app.clone(), stored.changed_at);
         let access = OpenAccess { name: Some(stored.username), is_refused: stored.is_refused, ..access };
-        found.push(at_app(apps, &stored.app, access));
+        accesses.push(at_app(apps, &stored.app, access));
     }
-    Ok(found)
+    Ok(accesses)
 }
 
 /// Returns the live sessions of a user, the last used first.
@@ -145,7 +145,7 @@ fn at_app(apps: &[App], name: &str, access: OpenAccess) -> OpenAccess {
 /// # Errors
 /// Returns the store's error.
 pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<Vec<OpenAccess>, StoreError> {
-    let mut found: BTreeMap<ClientId, OpenAccess> = BTreeMap::new();
+    let mut accesses: BTreeMap<ClientId, OpenAccess> = BTreeMap::new();
     let consents = store.consents_page(user, None, MAX_READ).await?;
     let filter = GrantFilter { subject: Some(user), ..GrantFilter::default() };
     let grants = store.grants(&filter, None, MAX_READ).await?.grants;
@@ -164,7 +164,7 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
         (grant.client, access, None)
     });
     for (id, access, consent) in of_consents.chain(of_grants) {
-        if let Some(known) = found.get_mut(&id) {
+        if let Some(known) = accesses.get_mut(&id) {
             known.scope = known.scope.zip(access.scope).map(|(one, other)| one.union(other));
             known.created_at = known.created_at.min(access.created_at);
             known.last_used_at = known.last_used_at.max(access.last_used_at);
@@ -175,12 +175,13 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
         let client =
             store.client(&id).await?.filter(|client| consent.as_ref().is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {
-            found.insert(id.clone(), OpenAccess { target: Some(id.to_string()), title: Some(client.name), ..access });
+            accesses
+                .insert(id.clone(), OpenAccess { target: Some(id.to_string()), title: Some(client.name), ..access });
         }
     }
-    let mut found: Vec<_> = found.into_values().collect();
-    found.sort_by(|one, other| one.title.cmp(&other.title));
-    Ok(found)
+    let mut accesses: Vec<_> = accesses.into_values().collect();
+    accesses.sort_by(|one, other| one.title.cmp(&other.title));
+    Ok(accesses)
 }
 
 /// Ends the user's session `id` at an application, and the older sessions of the same browser at

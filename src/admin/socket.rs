@@ -90,7 +90,7 @@ fn make_room(path: &Path) -> Result<(), BindError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(kernel(error)),
-        Ok(found) if !found.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
+        Ok(metadata) if !metadata.file_type().is_socket() => Err(BindError::NotASocket(path.to_owned())),
         Ok(_) if is_live(path)? => Err(BindError::InUse(path.to_owned())),
         Ok(_) => fs::remove_file(path).map_err(kernel),
     }

@@ -53,9 +53,9 @@ pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> 
         UserCommand::Revoke(ending) => revoke(directory, &ending.user).await,
         UserCommand::ListAccesses(user) => {
             let (sub, now) = (find(directory, &user).await?.sub, directory.clock.now());
-            let found =
+            let accesses =
                 open_accesses::of_user(directory.store, directory.apps, sub, directory.keep_signed_in, now).await?;
-            Ok(ListPage::answer(Rows::OpenAccesses(found), None::<String>))
+            Ok(ListPage::answer(Rows::OpenAccesses(accesses), None::<String>))
         }
         UserCommand::ListFactors(user) => factors::list(directory, &user).await,
         UserCommand::ResetFactors(user) => factors::reset(directory, &user).await,
@@ -205,9 +205,9 @@ fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
 }
 
 /// Replaces or removes an optional value, if requested.
-fn replace<T: Clone>(kept: &mut Option<T>, new: Option<&T>, remove: bool) {
+fn replace<T: Clone>(value: &mut Option<T>, new: Option<&T>, remove: bool) {
     if new.is_some() || remove {
-        *kept = new.cloned();
+        *value = new.cloned();
     }
 }
 
@@ -226,14 +226,18 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect()
 }
 
-async fn set_password(directory: &Directory<'_>, named: &UserRef, password: &Secret) -> Result<Answer, CommandError> {
-    let user = find(directory, named).await?;
+async fn set_password(
+    directory: &Directory<'_>,
+    user_ref: &UserRef,
+    password: &Secret,
+) -> Result<Answer, CommandError> {
+    let user = find(directory, user_ref).await?;
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
     let judged = directory.passwords.check(password, &owner).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
-    let (user, ended) = change_and_end(directory, named, sub, |user| user.password = Some(hash.clone())).await?;
+    let (user, ended) = change_and_end(directory, user_ref, sub, |user| user.password = Some(hash.clone())).await?;
     directory.record(directory.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
@@ -254,10 +258,10 @@ async fn set_state(directory: &Directory<'_>, user: &UserRef, state: UserState) 
     changed.ok_or_else(|| absent(user))
 }
 
-async fn delete(directory: &Directory<'_>, named: &UserRef) -> Result<Answer, CommandError> {
-    let user = find(directory, named).await?;
+async fn delete(directory: &Directory<'_>, user_ref: &UserRef) -> Result<Answer, CommandError> {
+    let user = find(directory, user_ref).await?;
     if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
-        return Err(absent(named));
+        return Err(absent(user_ref));
     }
     directory.record(directory.event(AuditKind::UserDeleted).for_subject(user.sub)).await;
     Ok(UserAnswer { deleted: Some(true), ..UserAnswer::from(user) }.into())
@@ -329,12 +333,12 @@ impl fmt::Display for UserRef {
 
 /// Returns the user, or an error if there is none.
 pub(super) async fn find(directory: &Directory<'_>, user: &UserRef) -> Result<User, CommandError> {
-    let found = match user {
+    let stored_user = match user {
         UserRef::Sub(sub) => directory.store.user(*sub).await?,
         UserRef::Email(email) => directory.store.user_by_email(email).await?,
         UserRef::Username(username) => directory.store.user_by_username(username).await?,
     };
-    found.ok_or_else(|| absent(user))
+    stored_user.ok_or_else(|| absent(user))
 }
 
 pub(super) fn absent(user: &UserRef) -> CommandError {

@@ -134,21 +134,21 @@ pub enum AskError {
 /// `store` is the directory of the server's store. The server may run as the owner of this
 /// directory.
 pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer, AskError> {
-    let shown = path.display();
+    let socket = path.display();
     let mut stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         Err(error) => return Err(no_connection(path, &error)),
     };
     if !socket::may_serve(&stream, store) {
         return Err(AskError::Failed(format!(
-            "the admin socket {shown} and the store belong to different users; nothing was sent"
+            "the admin socket {socket} and the store belong to different users; nothing was sent"
         )));
     }
     let line = line(command).map_err(|error| AskError::Failed(error.to_string()))?;
     if line.len() > MAX_COMMAND_LENGTH {
         return Err(AskError::Failed(format!("the command is longer than {MAX_COMMAND_LENGTH} bytes; split it")));
     }
-    let silent = |_| AskError::Failed(format!("the server on {shown} does not answer; see its log"));
+    let silent = |_| AskError::Failed(format!("the server on {socket} does not answer; see its log"));
     // A server that refuses this user sends an answer and closes the connection without reading.
     // This answer is more useful than the error of the write, so read the answer before reporting
     // the error.
@@ -159,25 +159,25 @@ pub async fn ask(path: &Path, store: &Path, command: &Command) -> Result<Answer,
     let Ok(Some(line)) = read else {
         let why = written.and(read).err().map_or_else(String::new, |error| format!(" ({error})"));
         return Err(AskError::Failed(format!(
-            "the server on {shown} closed the connection without an answer{why}; see its log"
+            "the server on {socket} closed the connection without an answer{why}; see its log"
         )));
     };
     match serde_json::from_slice(&line) {
         Ok(Reply::Answer(answer)) => Ok(answer),
         Ok(Reply::Errors(lines)) => Err(AskError::Refused(lines)),
-        Err(_) => Err(AskError::Failed(format!("the server on {shown} has another version; restart it"))),
+        Err(_) => Err(AskError::Failed(format!("the server on {socket} has another version; restart it"))),
     }
 }
 
 fn no_connection(path: &Path, error: &io::Error) -> AskError {
-    let shown = path.display();
+    let socket = path.display();
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => AskError::NoServer,
         ErrorKind::PermissionDenied => AskError::Failed(format!(
-            "this user may not use the admin socket {shown}; run the command as the server's user or as root"
+            "this user may not use the admin socket {socket}; run the command as the server's user or as root"
         )),
-        ErrorKind::WouldBlock => AskError::Failed(format!("the server on {shown} is busy; try again")),
-        _ => AskError::Failed(format!("cannot reach the server on {shown}: {error}")),
+        ErrorKind::WouldBlock => AskError::Failed(format!("the server on {socket} is busy; try again")),
+        _ => AskError::Failed(format!("cannot reach the server on {socket}: {error}")),
     }
 }
 

@@ -109,12 +109,12 @@ impl CertificateService {
             }
         }
         if retries_now {
-            ordering.state.hosts.values_mut().for_each(|kept| kept.not_before = 0);
+            ordering.state.hosts.values_mut().for_each(|host| host.not_before = 0);
         }
         for host in ordering.authority.config().hosts.clone() {
             ordering.order_if_due(&host, &self.sealgate).await;
         }
-        let failing = ordering.state.hosts.iter().filter(|(host, kept)| kept.failures > 0 && ordering.orders(host));
+        let failing = ordering.state.hosts.iter().filter(|(host, state)| state.failures > 0 && ordering.orders(host));
         self.sealgate.metrics.acme_failing(failing.count());
         Ok(())
     }
@@ -215,9 +215,9 @@ impl Ordering {
     }
 
     /// Reads and caches the validity of the host's certificate.
-    async fn read(&mut self, host: &str, kept: &HostState) -> Option<CertificateValidity> {
-        let (authority, name, kept) = (Arc::clone(&self.authority), host.to_owned(), kept.clone());
-        let read = blocking(move || Ok(authority.current(&name, &kept))).await.unwrap_or_default();
+    async fn read(&mut self, host: &str, state: &HostState) -> Option<CertificateValidity> {
+        let (authority, name, state) = (Arc::clone(&self.authority), host.to_owned(), state.clone());
+        let read = blocking(move || Ok(authority.current(&name, &state))).await.unwrap_or_default();
         self.validities.insert(host.to_owned(), read);
         read
     }

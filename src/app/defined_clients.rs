@@ -35,7 +35,7 @@ impl From<ClientsFault> for NotServing {
 }
 
 /// Returns the error for a client that was registered in another way.
-pub(crate) fn taken(id: &ClientId) -> String {
+pub(crate) fn id_conflict(id: &ClientId) -> String {
     format!(
         "[[client]] {id}: a client with this ID was registered in another way, by a command, in the console or over \
          HTTP; choose another id, run sealgate client delete {id}, or write adopt = true to replace its settings and \
@@ -57,7 +57,7 @@ pub(crate) async fn store(sealgate: &Sealgate, clients: &[DefinedClient]) -> Res
     let outcome = sealgate.store.define_clients(&definitions, now, incarnation).await?;
     let ClientsDefined { created, changed, removed } = match outcome {
         DefineOutcome::Defined(defined) => defined,
-        DefineOutcome::Taken(ids) => return Err(ClientsFault::Taken(ids.iter().map(taken).collect())),
+        DefineOutcome::Taken(ids) => return Err(ClientsFault::Taken(ids.iter().map(id_conflict).collect())),
     };
     let note = |kind, id: &ClientId, detail: Option<String>| {
         let event = AuditEvent::new(now, kind, Actor::Configuration).with_client(id);

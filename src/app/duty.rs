@@ -25,17 +25,17 @@ impl LeasedTask {
     /// Acquires or renews the lease. Returns its fence for the next step, see [`Lease::hold`].
     pub(crate) async fn hold(&mut self) -> Option<Fence> {
         let name = self.lease.name().as_str();
-        let held = self.lease.hold(&self.sealgate.store, Instant::now()).await;
-        if let Err(error) = &held
+        let fence = self.lease.hold(&self.sealgate.store, Instant::now()).await;
+        if let Err(error) = &fence
             && !self.is_failing
         {
             tracing::warn!(%error, lease = name, "cannot read from the store which node runs this task; the \
                 task waits");
         }
-        self.is_failing = held.is_err();
-        let held = held.unwrap_or_default();
-        self.sealgate.metrics.lease_held(name, held.is_some());
-        held
+        self.is_failing = fence.is_err();
+        let fence = fence.unwrap_or_default();
+        self.sealgate.metrics.lease_held(name, fence.is_some());
+        fence
     }
 
     /// Releases the lease for another node. Called at a stop.

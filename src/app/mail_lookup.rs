@@ -32,29 +32,31 @@ enum ResetReply {
     Nothing(&'static str),
 }
 
-/// Replaces the reset request `wanted` with the e-mail for its user, or removes the request. The
-/// caller holds the lease of `wanted`.
+/// Replaces the reset request `request_mail` with the e-mail for its user, or removes the request.
+/// The caller holds the lease of `request_mail`.
 ///
-/// The new e-mail goes to the account's address, after a random delay. One commit replaces `wanted`
-/// and stores the link, so a crash neither loses the request nor creates a second link. Returns
-/// [`Committed::Conflict`] if another process has changed `wanted`.
+/// The new e-mail goes to the account's address, after a random delay. One commit replaces
+/// `request_mail` and stores the link, so a crash neither loses the request nor creates a second
+/// link. Returns [`Committed::Conflict`] if another process has changed `request_mail`.
 ///
 /// # Errors
-/// If the store fails or there is no data key. `wanted` is then still queued.
+/// If the store fails or there is no data key. `request_mail` is then still queued.
 pub async fn reset(
     sealgate: &Sealgate,
     now: UnixTime,
-    wanted: &Loaded<WaitingMail>,
+    request_mail: &Loaded<WaitingMail>,
     message: &MailMessage,
 ) -> Result<Committed, StoreError> {
     let store = &sealgate.store;
     let Mail::ResetWanted { account, browser } = &message.mail else {
         return Err(StoreError::Broken("a message for a reset lookup is not a reset".to_owned()));
     };
-    let Some(user) = store.user_by_lookup_key(account).await? else { return store.replace_mail(wanted, &[]).await };
+    let Some(user) = store.user_by_lookup_key(account).await? else {
+        return store.replace_mail(request_mail, &[]).await;
+    };
     if !browser.is_empty() && store.known_browsers(user.sub).await?.find_kept(browser, now).is_none() {
         // The account's limit is used up, and the user has not signed in from this browser before.
-        return store.replace_mail(wanted, &[]).await;
+        return store.replace_mail(request_mail, &[]).await;
     }
     let reply = reply_for(sealgate, &user).await?;
     let (committed, detail) = match reply {
@@ -64,14 +66,14 @@ pub async fn reset(
             let link =
                 ResetLink { hash: link.hash, account: AccountMark::from_user(&user), expires_at: now.plus(RESET_LIFE) };
             let add = |links: &mut AccountLinks| links.add_reset(link.clone(), now);
-            let committed = store.replace_mail_and_change_links(wanted, &[mail], user.sub, add).await?;
+            let committed = store.replace_mail_and_change_links(request_mail, &[mail], user.sub, add).await?;
             (committed, "link mailed")
         }
         ResetReply::PasskeysOnly => {
             let mail = new_mail(sealgate, now, &user, message, Mail::PasskeysOnly)?;
-            (store.replace_mail(wanted, &[mail]).await?, "has passkeys only")
+            (store.replace_mail(request_mail, &[mail]).await?, "has passkeys only")
         }
-        ResetReply::Nothing(why) => (store.replace_mail(wanted, &[]).await?, why),
+        ResetReply::Nothing(why) => (store.replace_mail(request_mail, &[]).await?, why),
     };
     if committed == Committed::Yes {
         let event = AuditEvent::new(message.at, AuditKind::PasswordResetAsked, Actor::Stranger).for_subject(user.sub);
@@ -117,14 +119,14 @@ fn new_mail(
     Ok(WaitingMail { due_at, ..mail })
 }
 
-/// Replaces `wanted` with an e-mail that contains a code. If another account has the address,
+/// Replaces `request_mail` with an e-mail that contains a code. If another account has the address,
 /// replaces it with a notification to that account's user.
 ///
 /// A disabled account gets no e-mail. An account that changes only the spelling of its own address
-/// gets the code. Returns [`Committed::Conflict`] if another process has changed `wanted`.
+/// gets the code. Returns [`Committed::Conflict`] if another process has changed `request_mail`.
 ///
 /// # Errors
-/// If the store fails or there is no data key. `wanted` is then still queued.
+/// If the store fails or there is no data key. `request_mail` is then still queued.
 pub async fn address(
     sealgate: &Sealgate,
     now: UnixTime,

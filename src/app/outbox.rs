@@ -176,10 +176,10 @@ impl OutboxWorker {
         loop {
             let due = self.due().await?;
             let is_backlog = due.len() >= BATCH;
-            let mut sent = 0;
+            let mut sent_count = 0;
             for mail in due {
                 // Read the queue again: an awaited e-mail may have been queued since.
-                if is_backlog && sent > 0 && self.may_search() {
+                if is_backlog && sent_count > 0 && self.may_search() {
                     break;
                 }
                 if self.settle(&mail).await? {
@@ -195,10 +195,10 @@ impl OutboxWorker {
                 if self.duty.hold().await.is_none() || !self.send(&relay, &mail).await? {
                     return Ok(());
                 }
-                sent += 1;
+                sent_count += 1;
                 tokio::time::sleep(relay.pace).await;
             }
-            if sent == 0 {
+            if sent_count == 0 {
                 return if is_usable { Ok(()) } else { self.settle_backlog().await };
             }
         }
@@ -254,8 +254,8 @@ impl OutboxWorker {
     /// Returns false if the e-mail must still be sent.
     async fn settle(&mut self, mail: &Loaded<WaitingMail>) -> Result<bool, StoreError> {
         let id = mail.value.id;
-        if let Some(sent) = self.unrecorded.get(&id) {
-            let _ = self.sealgate.store.mail_was_sent(mail, sent).await?;
+        if let Some(record) = self.unrecorded.get(&id) {
+            let _ = self.sealgate.store.mail_was_sent(mail, record).await?;
             self.unrecorded.remove(&id);
             return Ok(true);
         }
@@ -365,9 +365,9 @@ impl OutboxWorker {
                 tracing::info!(%id, kind = kind.as_str(), answer, "sent a message");
                 self.sealgate.metrics.mail(kind, MailOutcome::Sent);
                 self.record_accepted();
-                let sent = SentMail::new(&mail.value, &answer, now);
-                if let Err(error) = store.mail_was_sent(&mail, &sent).await {
-                    self.unrecorded.insert(id, sent);
+                let record = SentMail::new(&mail.value, &answer, now);
+                if let Err(error) = store.mail_was_sent(&mail, &record).await {
+                    self.unrecorded.insert(id, record);
                     return Err(error);
                 }
             }

@@ -65,11 +65,11 @@ impl Reloader {
             }
         };
         loop {
-            let asked = tokio::select! {
-                asked = hangup.recv() => asked,
+            let signal = tokio::select! {
+                signal = hangup.recv() => signal,
                 () = async { drop(stop.wait_for(|stop| *stop).await) } => return,
             };
-            if asked.is_none() {
+            if signal.is_none() {
                 return;
             }
             // `reload` has logged the result.
@@ -133,7 +133,7 @@ impl Reload for Reloader {
                     tracing::warn!("{warning}");
                 }
                 let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
-                sealgate.audit.record(&sealgate.store, event.with_detail(named(&changed))).await;
+                sealgate.audit.record(&sealgate.store, event.with_detail(key_list(&changed))).await;
                 defined_clients::end_grants(sealgate, &removed).await;
                 Ok(Reloaded { config: self.file.clone(), changed })
             }
@@ -175,14 +175,14 @@ fn lines(faults: &[impl ToString]) -> Vec<String> {
 }
 
 /// Returns the changed keys in one line of bounded length.
-fn named(changed: &[String]) -> String {
-    let mut named: Vec<&str> = changed.iter().take(MAX_NAMED).map(String::as_str).collect();
+fn key_list(changed: &[String]) -> String {
+    let mut keys: Vec<&str> = changed.iter().take(MAX_NAMED).map(String::as_str).collect();
     let more = changed.len().saturating_sub(MAX_NAMED);
     let rest = format!("{more} more");
     if more > 0 {
-        named.push(&rest);
+        keys.push(&rest);
     }
-    if named.is_empty() { "no changes".to_owned() } else { named.join("; ") }
+    if keys.is_empty() { "no changes".to_owned() } else { keys.join("; ") }
 }
 
 /// Reports the start of a reload to systemd. When dropped, reports that the server is ready again.

@@ -76,12 +76,12 @@ pub(crate) async fn apply(
     if store.keys_of().await?.is_some_and(|from| from != to) {
         let mut removed = 0;
         loop {
-            let gone = store.abandon_keys().await?;
-            if gone.is_empty() {
+            let abandoned_keys = store.abandon_keys().await?;
+            if abandoned_keys.is_empty() {
                 break;
             }
-            removed += gone.len();
-            for key in gone {
+            removed += abandoned_keys.len();
+            for key in abandoned_keys {
                 let event = AuditEvent::new(now, AuditKind::FactorRemoved, Actor::Operator).for_subject(key.subject);
                 trail.note(event.with_detail(format!("{} {}", key.kind.as_str(), key.name)));
             }

@@ -141,7 +141,7 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
 }
 
 fn in_token(sealgate: &Sealgate, kid: &str) -> bool {
-    sealgate.issuer.signer().found().iter().any(|key| key.kid.as_str() == kid)
+    sealgate.issuer.signer().key_reports().iter().any(|key| key.kid.as_str() == kid)
 }
 
 /// Logs a new error, and its end.
@@ -179,7 +179,7 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
     };
 
     let (kid, id) = next_key(sealgate, &ring, own, now).await?;
-    let kids: Vec<String> = signer.found().iter().map(|key| key.kid.to_string()).collect();
+    let kids: Vec<String> = signer.key_reports().iter().map(|key| key.kid.to_string()).collect();
     let now = sealgate.clock.now();
     let planned = store.change_key_ring(|ring| ring.finish_rotation(&kid, &id, &kids, now, times)).await;
     let ring = planned.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
@@ -209,24 +209,24 @@ async fn rotate(sealgate: &Sealgate, every: Duration) -> Result<(), String> {
 /// - a new key of the active key's size.
 async fn next_key(sealgate: &Sealgate, ring: &KeyRing, own: &str, now: UnixTime) -> Result<(String, String), String> {
     let signer = sealgate.issuer.signer();
-    let found = signer.found();
-    if let Some(waiting) = ring.waiting(now, |kid| found.iter().any(|key| key.kid.as_str() == kid)) {
+    let key_reports = signer.key_reports();
+    if let Some(waiting) = ring.waiting(now, |kid| key_reports.iter().any(|key| key.kid.as_str() == kid)) {
         return Ok((waiting.kid.clone(), own.to_owned()));
     }
     if let Some(unannounced) =
-        found.iter().find(|key| ring.is_unannounced(&key.id) && ring.find(key.kid.as_str()).is_none())
+        key_reports.iter().find(|key| ring.is_unannounced(&key.id) && ring.find(key.kid.as_str()).is_none())
     {
         return Ok((unannounced.kid.to_string(), unannounced.id.clone()));
     }
     let bits = u32::try_from(signer.key_set().active().bits()).ok();
     let size = bits.and_then(KeySize::from_bits).unwrap_or(KeySize::Rsa2048);
     let id = Uuid::parse_str(own).map_err(|error| error.to_string())?.into_bytes().to_vec();
-    let made = signer.make(size, id).await.map_err(|error| {
+    let key_report = signer.make(size, id).await.map_err(|error| {
         format!(
             "cannot generate the next signing key: {error}. The current one keeps signing. If the token does \
              not allow the PIN's user to generate keys, generate one with its own tools and run: sealgate \
              key announce KID"
         )
     })?;
-    Ok((made.kid.to_string(), made.id))
+    Ok((key_report.kid.to_string(), key_report.id))
 }

@@ -151,10 +151,10 @@ async fn try_to_open(
 /// new data key.
 fn open_of_cluster(
     hsm: &config::Hsm,
-    kept: &[WrappedKey],
+    wrapped_keys: &[WrappedKey],
     noted: Option<&str>,
 ) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    match signer::kept_data_key(hsm, kept)? {
+    match signer::kept_data_key(hsm, wrapped_keys)? {
         KeptKey::Opened(opened) => {
             let sealer = Sealer::new(&opened.key)?;
             if noted.is_some_and(|noted| noted != sealer.data_key_id()) {
@@ -164,14 +164,14 @@ fn open_of_cluster(
         }
         KeptKey::NotOurs(own) if hsm.shared => {
             let own = if own.is_empty() { "no wrapping key".to_owned() } else { own.join(", ") };
-            Err(NotSealing::OtherWrappingKey { token: hsm.token_label.clone(), own, kept: ids(kept) })
+            Err(NotSealing::OtherWrappingKey { token: hsm.token_label.clone(), own, expected: ids(wrapped_keys) })
         }
         KeptKey::NotOurs(_) => Ok(Err(Unsealed::NotAdmitted)),
     }
 }
 
-fn ids(kept: &[WrappedKey]) -> String {
-    kept.iter().map(|kept| kept.wrapping_id.as_str()).collect::<Vec<_>>().join(", ")
+fn ids(wrapped_keys: &[WrappedKey]) -> String {
+    wrapped_keys.iter().map(|key| key.wrapping_id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Error of loading the data key.
@@ -187,11 +187,11 @@ pub enum NotSealing {
     /// same keys (`hsm.shared`).
     #[error(
         "token \"{token}\": this token cannot decrypt the data key of this store's nodes: it was wrapped by \
-         the wrapping key with the CKA_ID {kept}, and the token has {own}. With hsm.shared = true the token \
+         the wrapping key with the CKA_ID {expected}, and the token has {own}. With hsm.shared = true the token \
          of each node needs the same keys: copy that wrapping key to this token. If it is lost permanently, \
          see docs/how-to/signing-keys.md, The wrapping key"
     )]
-    OtherWrappingKey { token: String, own: String, kept: String },
+    OtherWrappingKey { token: String, own: String, expected: String },
     /// The token unwrapped a data key that is not the cluster's.
     #[error(
         "token \"{0}\": the data key in the database is not the one that this store's nodes use: another \

@@ -271,8 +271,8 @@ impl Policy for Site {
         if issuer.host() == name {
             return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
         }
-        let mut named = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
-        named.next().map(|app| app.origin(issuer))
+        let mut apps = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
+        apps.next().map(|app| app.origin(issuer))
     }
 
     fn server_cookie(&self, list: usize, number: u64) -> Option<HeaderValue> {
@@ -315,13 +315,13 @@ impl EdgeObserver for Site {
         );
     }
 
-    fn certificates(&self, shown: &[(&Path, i64)]) {
+    fn certificates(&self, served: &[(&Path, i64)]) {
         let now = i64::try_from(self.sealgate.clock.now().seconds()).unwrap_or(i64::MAX);
-        let gone = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).update(shown, now);
-        for file in gone {
+        let removed_files = self.expiry.lock().unwrap_or_else(PoisonError::into_inner).update(served, now);
+        for file in removed_files {
             self.sealgate.metrics.forget_certificate(&file);
         }
-        for (file, ends) in shown {
+        for (file, ends) in served {
             self.sealgate.metrics.certificate(file, *ends);
         }
     }

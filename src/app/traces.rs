@@ -191,16 +191,16 @@ impl Collector {
         let headers = telemetry.headers_file.as_deref().map(read_export_headers).transpose();
         let mut headers = headers.map_err(|fault| format!("telemetry.headers_file: {fault}"))?.unwrap_or_default();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let named = [
+        let attributes = [
             ("service.name", Some(telemetry.service_name.as_str())),
             ("service.version", Some(env!("CARGO_PKG_VERSION"))),
             ("service.instance.id", node),
         ];
-        let named = named
+        let attributes = attributes
             .into_iter()
             .filter_map(|(key, value)| Some(json!({ "key": key, "value": { "stringValue": value? } })));
         let web = Web::new(EXPORT_TIMEOUT, MAX_RESPONSE_BYTES)?;
-        let resource = json!({ "attributes": named.collect::<Vec<_>>() });
+        let resource = json!({ "attributes": attributes.collect::<Vec<_>>() });
         Ok(Self { url: telemetry.otlp.clone(), headers, resource, web })
     }
 

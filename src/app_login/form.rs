@@ -111,15 +111,15 @@ impl PageForms {
             let controls = self.forms.iter().flat_map(|form| &form.controls);
             let passwords = controls.filter(|control| control.kind == ControlKind::Password);
             let names = passwords.map(|control| format!("{:?}", control.name)).collect::<Vec<_>>();
-            let found = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let wanted = match choice {
+            let password_fields = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let description = match choice {
                 FormChoice::Has(name) => format!("with the field {name:?}"),
                 FormChoice::Id(id) => format!("with the id {id:?}"),
                 FormChoice::Name(name) => format!("with the name {name:?}"),
                 _ => format!("with the password field {password_field:?}"),
             };
             format!(
-                "the login page has no form {wanted}. Its {} forms have these password fields: {found}",
+                "the login page has no form {description}. Its {} forms have these password fields: {password_fields}",
                 self.forms.len()
             )
         })
@@ -159,10 +159,10 @@ impl HtmlForm {
             SubmitChoice::None => None,
             SubmitChoice::First => buttons.first().copied(),
             SubmitChoice::Name(name) => {
-                let found = buttons.iter().find(|button| button.name == *name).copied();
+                let button = buttons.iter().find(|button| button.name == *name).copied();
                 let names = || buttons.iter().map(|button| format!("{:?}", button.name)).collect::<Vec<_>>().join(", ");
                 Some(
-                    found
+                    button
                         .ok_or_else(|| format!("submit: the form has no button {name:?}; its buttons: {}", names()))?,
                 )
             }
@@ -172,8 +172,8 @@ impl HtmlForm {
             ControlKind::Unchecked => false,
             ControlKind::Submit => button.is_some_and(|button| std::ptr::eq(*control, button)),
         };
-        let sent = self.controls.iter().filter(is_sent).filter(|control| !control.name.is_empty());
-        Ok(sent.map(|control| (control.name.clone(), control.value.clone())).collect())
+        let controls = self.controls.iter().filter(is_sent).filter(|control| !control.name.is_empty());
+        Ok(controls.map(|control| (control.name.clone(), control.value.clone())).collect())
     }
 }
 

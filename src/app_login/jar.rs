@@ -81,10 +81,10 @@ impl CookieJar {
     ///
     /// Cookies with longer paths come first (RFC 6265 §5.4).
     pub fn header(&self, path: &str, now: UnixTime) -> Option<Zeroizing<String>> {
-        let mut sent: Vec<&StoredCookie> = self.sent(path, now).collect();
-        sent.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
-        let mut header = Zeroizing::new(String::with_capacity(sent.iter().map(|cookie| cookie.len() + 3).sum()));
-        for cookie in sent {
+        let mut cookies: Vec<&StoredCookie> = self.cookies_for(path, now).collect();
+        cookies.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
+        let mut header = Zeroizing::new(String::with_capacity(cookies.iter().map(|cookie| cookie.len() + 3).sum()));
+        for cookie in cookies {
             if !header.is_empty() {
                 header.push_str("; ");
             }
@@ -97,8 +97,8 @@ impl CookieJar {
 
     /// Returns the values and paths of the cookies with this name that a request of this path sends.
     pub fn named(&self, name: &str, path: &str, now: UnixTime) -> impl Iterator<Item = (&str, &str)> {
-        let named = self.sent(path, now).filter(move |cookie| cookie.name == name);
-        named.map(|cookie| (cookie.value.as_str(), cookie.path.as_str()))
+        let cookies = self.cookies_for(path, now).filter(move |cookie| cookie.name == name);
+        cookies.map(|cookie| (cookie.value.as_str(), cookie.path.as_str()))
     }
 
     /// Stores the cookies of `after` that differ from those of `before`. `after` is a changed copy
@@ -117,7 +117,7 @@ impl CookieJar {
     }
 
     /// Returns the cookies that a request of this path sends.
-    fn sent(&self, path: &str, now: UnixTime) -> impl Iterator<Item = &StoredCookie> {
+    fn cookies_for(&self, path: &str, now: UnixTime) -> impl Iterator<Item = &StoredCookie> {
         self.cookies.iter().filter(move |cookie| is_current(cookie, now) && path_matches(path, &cookie.path))
     }
 

@@ -228,7 +228,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             None => None,
             Some((from, pattern)) => {
                 let page = self.get(LoginStepKind::Page, self.url(from)?).await?;
-                let token = pattern.captures(&page.body).and_then(|found| found.get(1));
+                let token = pattern.captures(&page.body).and_then(|captures| captures.get(1));
                 let token = token.ok_or_else(|| self.fault(format!("logout.token: no text of {from} matches")))?;
                 // The token may be escaped for HTML.
                 Some(Zeroizing::new(unescape(token.as_str())))
@@ -336,7 +336,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             (action, form.defaults(&recipe.submit).map_err(fault)?)
         };
         for (name, pattern) in &recipe.extract {
-            let token = pattern.captures(&page.body).and_then(|found| found.get(1));
+            let token = pattern.captures(&page.body).and_then(|captures| captures.get(1));
             let token =
                 token.ok_or_else(|| self.fault(format!("extract.{name}: no text of the login page matches")))?;
             set(&mut fields, name, Zeroizing::new(token.as_str().to_owned()));
@@ -399,10 +399,18 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
         let status = parts.status.as_u16();
         let is_redirect = [301, 302, 303, 307, 308].contains(&status);
         let location = text(LOCATION).filter(|_| is_redirect).map(str::to_owned);
-        let shown = location
+        let shown_location = location
             .as_deref()
             .map(|location| self.target.resolve(&url, location).map_or_else(|other| other, |own| shown_path(&own)));
-        (self.observe)(LoginStep { kind, method: method.to_string(), path, status, location: shown, fields, cookies });
+        (self.observe)(LoginStep {
+            kind,
+            method: method.to_string(),
+            path,
+            status,
+            location: shown_location,
+            fields,
+            cookies,
+        });
         let body = Zeroizing::new(String::from_utf8_lossy(&body).into_owned());
         let page = Page { url, status, location, charset: text(CONTENT_TYPE).and_then(charset), body };
         let is_failure = self.is_sent && page.matches(&self.recipe.failure);
@@ -475,8 +483,8 @@ fn contains_name(page: &str, name: &str) -> bool {
     let is_in_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     !name.is_empty()
         && [name, &escaped, &escaped.replace('"', "&quot;").replace('\'', "&#39;")].iter().any(|name| {
-            page.match_indices(name).any(|(start, found)| {
-                let (before, after) = (page.get(..start), page.get(start + found.len()..));
+            page.match_indices(name).any(|(start, text)| {
+                let (before, after) = (page.get(..start), page.get(start + text.len()..));
                 !is_in_word(before.and_then(|text| text.chars().next_back()))
                     && !is_in_word(after.and_then(|text| text.chars().next()))
             })

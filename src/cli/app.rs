@@ -65,8 +65,8 @@ pub(super) fn run(verb: AppVerb, file: &Path, output: &Output) -> Result<(), Com
 fn add(arguments: AddArguments, file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let AddArguments { target, name, title, groups } = arguments;
     let config = super::read(file)?;
-    let taken: Vec<&str> = config.apps.iter().map(|app| app.name.as_str()).collect();
-    let name = name.unwrap_or_else(|| target.name(&taken));
+    let names: Vec<&str> = config.apps.iter().map(|app| app.name.as_str()).collect();
+    let name = name.unwrap_or_else(|| target.name(&names));
     let app = NewApp { name: name.clone(), title, host: target.host, upstream: target.upstream, groups };
     let reloaded =
         config_file::change(file, &format!("app {name}: added"), |document| config_file::add_app(document, &app))?;

@@ -70,12 +70,12 @@ impl Export {
             return Ok(());
         }
         let to = &self.to;
-        let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
+        let file_failure = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
         // Only the owner may read the file, because it contains users, their actions and their
         // addresses.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file_failure)?;
         let written = self.write(access, BufWriter::new(&file)).and_then(|events| {
-            file.sync_all().map_err(named)?;
+            file.sync_all().map_err(file_failure)?;
             Ok(events)
         });
         if written.is_err() {

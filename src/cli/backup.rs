@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::access::StoreAccess;
 use crate::cli::command::counted;
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{Output, shown};
+use crate::cli::output::{Output, text_of};
 use crate::cli::transfer::existing;
 use sealgate_admin::command::Command;
 use sealgate_config as config;
@@ -79,7 +79,7 @@ pub(super) fn backup(
     access.files()?;
     let to = std::path::absolute(&arguments.to).map_err(CommandFailure::line)?;
     let answer = access.ask(&Command::Backup { to })?.members();
-    let text = |name: &str| answer.get(name).map(|value| shown(name, value)).unwrap_or_default();
+    let text = |name: &str| answer.get(name).map(|value| text_of(name, value)).unwrap_or_default();
     let sentence = format!("Copied {} records to {} and verified the copy", text("records"), text("directory"));
     output.done(&answer, &sentence, &[])
 }
@@ -98,27 +98,27 @@ pub(super) fn restore(
     let options = Options { accept_loss: arguments.accept_loss, discard: true, ..Options::default() };
     let engine = Arc::new(open_copy(from, &new, options)?);
     let proven = engine.is_proven();
-    let taken = access.block_on(async {
+    let restored = access.block_on(async {
         let store = Store::open(Arc::clone(&engine) as _, access.config().sessions.max_interactions).await?;
-        let taken = store.take_back_after_restore(SystemClock.now()).await?;
-        Ok::<_, StoreError>((taken, compare_keys(&store, &access.config().hsm, SystemClock.now()).await?))
+        let restored = store.take_back_after_restore(SystemClock.now()).await?;
+        Ok::<_, StoreError>((restored, compare_keys(&store, &access.config().hsm, SystemClock.now()).await?))
     });
     engine.close();
     drop(engine);
-    let (taken, keys) = taken
+    let (restored, keys) = restored
         .map_err(|error| CommandFailure::line(format_args!("{}: {error}; nothing was restored", from.display())))?;
     new.finish().map_err(CommandFailure::line)?;
     let store = access.files()?.path.as_path();
     let result = json!({
         "directory": store,
-        "codes_removed": taken.codes,
-        "sessions_ended": taken.sessions,
-        "grants_ended": taken.grants,
+        "codes_removed": restored.codes,
+        "sessions_ended": restored.sessions,
+        "grants_ended": restored.grants,
         "proven_whole": proven,
         "keys": keys.keys,
         "notices": keys.lines,
     });
-    output.result(&result, || restored_text(store, taken.sessions, taken.grants, proven) + &keys_text(&keys))
+    output.result(&result, || restored_text(store, restored.sessions, restored.grants, proven) + &keys_text(&keys))
 }
 
 /// Revokes sessions and grants in a store that other tools rolled back, as a restore does.
@@ -130,23 +130,23 @@ fn restore_in_place(access: &StoreAccess, output: &Output) -> Result<(), Command
         StoreConfig::Sled(settings) => drop(existing(&settings.path)?),
         StoreConfig::Postgres(settings) => refuse_beside_nodes(settings, access)?,
     }
-    let (taken, keys) = access.block_on(async {
+    let (restored, keys) = access.block_on(async {
         let store = access.open_store().await?;
         let failed = |error: StoreError| {
             CommandFailure::line(format_args!("{error}; repeat this command before you start the server"))
         };
-        let taken = store.take_back_after_restore(SystemClock.now()).await.map_err(failed)?;
+        let restored = store.take_back_after_restore(SystemClock.now()).await.map_err(failed)?;
         let keys = compare_keys(&store, &access.config().hsm, SystemClock.now()).await.map_err(failed)?;
-        Ok::<_, CommandFailure>((taken, keys))
+        Ok::<_, CommandFailure>((restored, keys))
     })?;
     let result = json!({
-        "codes_removed": taken.codes,
-        "sessions_ended": taken.sessions,
-        "grants_ended": taken.grants,
+        "codes_removed": restored.codes,
+        "sessions_ended": restored.sessions,
+        "grants_ended": restored.grants,
         "keys": keys.keys,
         "notices": keys.lines,
     });
-    output.result(&result, || ended(taken.sessions, taken.grants) + &keys_text(&keys))
+    output.result(&result, || ended(restored.sessions, restored.grants) + &keys_text(&keys))
 }
 
 /// Returns an error while nodes serve, because these nodes have cached the previous state and would
@@ -231,8 +231,8 @@ pub(super) struct KeysReport {
 /// # Errors
 /// If the store fails.
 pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime) -> Result<KeysReport, StoreError> {
-    let found = match signer::list(hsm) {
-        Ok(found) => found,
+    let key_reports = match signer::list(hsm) {
+        Ok(key_reports) => key_reports,
         Err(error) => {
             let line = format!(
                 "the keys were not compared with the token ({error}); before you start the server, run: sealgate check"
@@ -242,7 +242,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
     };
     let removed_label = signer::removed_label(hsm);
     let with_label = |label: &str| {
-        let kids = found.iter().filter(|key| key.label == label).map(|key| key.kid.to_string());
+        let kids = key_reports.iter().filter(|key| key.label == label).map(|key| key.kid.to_string());
         kids.collect::<Vec<_>>()
     };
     let removed = with_label(&removed_label);
@@ -290,7 +290,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         keys.push(json!({ "kid": key.kid, "state": state, "token": token }));
     }
     let new = ring.keys().is_empty() && present.len() == 1;
-    for key in found.iter().filter(|key| present.contains(&key.kid.to_string())) {
+    for key in key_reports.iter().filter(|key| present.contains(&key.kid.to_string())) {
         let kid = key.kid.to_string();
         if ring.find(&kid).is_none() && !new && !ring.is_unannounced(&key.id) {
             lines.push(format!(

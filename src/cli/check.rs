@@ -58,12 +58,12 @@ pub(super) fn run(
         keys_stay_usable(&access)?;
         ids_are_free(&access)?;
     }
-    let mut found =
+    let mut result =
         json!({ "config": file.display().to_string(), "ok": true, "checked": checked, "warnings": warnings });
     if let Some(survey) = &database {
-        found["database"] = serde_json::to_value(survey).map_err(CommandFailure::line)?;
+        result["database"] = serde_json::to_value(survey).map_err(CommandFailure::line)?;
     }
-    output.result(&found, || {
+    output.result(&result, || {
         let lines = checked
             .iter()
             .cloned()
@@ -155,7 +155,7 @@ fn keys_stay_usable(access: &StoreAccess) -> Result<(), CommandFailure> {
 /// Checks that no client of the file has the ID of a client that was registered in another way.
 fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
     let clients = access.config().clients.iter().filter(|defined| !defined.adopt).map(|defined| &defined.client.id);
-    let taken = if access.is_served() {
+    let conflicting_ids = if access.is_served() {
         let of_server = |id: &ClientId| {
             let show = Command::Client(ClientCommand::Show(id.clone().into()));
             // The server answers with an error if there is no such client.
@@ -168,10 +168,10 @@ fn ids_are_free(access: &StoreAccess) -> Result<(), CommandFailure> {
             store.clients_not_defined(clients).await.map_err(CommandFailure::line)
         })?
     };
-    if taken.is_empty() {
+    if conflicting_ids.is_empty() {
         Ok(())
     } else {
-        Err(CommandFailure::Failed(taken.iter().map(defined_clients::taken).collect()))
+        Err(CommandFailure::Failed(conflicting_ids.iter().map(defined_clients::id_conflict).collect()))
     }
 }
 

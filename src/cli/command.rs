@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{Output, shown};
+use crate::cli::output::{Output, text_of};
 use crate::cli::{password, users_file};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
@@ -123,11 +123,11 @@ fn rows(
 ) -> Result<(String, Vec<Value>), CommandFailure> {
     let mut rows = Vec::new();
     let name = loop {
-        let Value::Object(named) = serde_json::to_value(&page.rows).map_err(CommandFailure::line)? else {
+        let Value::Object(lists) = serde_json::to_value(&page.rows).map_err(CommandFailure::line)? else {
             return Err(CommandFailure::other_answer());
         };
-        let name = named.keys().next().cloned().unwrap_or_default();
-        rows.extend(named.into_iter().flat_map(|(_, rows)| match rows {
+        let name = lists.keys().next().cloned().unwrap_or_default();
+        rows.extend(lists.into_iter().flat_map(|(_, rows)| match rows {
             Value::Array(rows) => rows,
             _ => Vec::new(),
         }));
@@ -282,7 +282,7 @@ struct Facts<'a>(&'a Members);
 
 impl Facts<'_> {
     fn text(&self, name: &str) -> String {
-        self.0.get(name).map_or_else(String::new, |value| shown(name, value))
+        self.0.get(name).map_or_else(String::new, |value| text_of(name, value))
     }
 
     fn number(&self, name: &str) -> u64 {

@@ -43,12 +43,12 @@ impl Protected {
         }
     }
 
-    /// Returns a name for the application that is not in `taken`: the first label of its host, or
-    /// else all labels.
-    pub(super) fn name(&self, taken: &[&str]) -> String {
+    /// Returns a name for the application that is not in `used_names`: the first label of its host,
+    /// or else all labels.
+    pub(super) fn name(&self, used_names: &[&str]) -> String {
         let word = |text: &str| text.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
         let first = word(self.host.split('.').next().unwrap_or_default());
-        if taken.contains(&first.as_str()) { word(&self.host) } else { first }
+        if used_names.contains(&first.as_str()) { word(&self.host) } else { first }
     }
 }
 
@@ -131,15 +131,15 @@ pub(super) fn change(
     expected: &str,
     edit: impl FnOnce(&mut DocumentMut) -> Result<(), CommandFailure>,
 ) -> Result<Option<Reloaded>, CommandFailure> {
-    let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
+    let file_failure = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
     // If the file is a symbolic link, the link is kept and its target is replaced.
-    let file = fs::canonicalize(file).map_err(named)?;
+    let file = fs::canonicalize(file).map_err(file_failure)?;
     let directory = file.parent().unwrap_or(Path::new("/"));
     // Lock against concurrent changes, held until the function returns.
-    let lock = File::open(directory).map_err(named)?;
-    flock(&lock, FlockOperation::LockExclusive).map_err(|error| named(error.into()))?;
+    let lock = File::open(directory).map_err(file_failure)?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|error| file_failure(error.into()))?;
     let config = super::read(&file)?;
-    let before = fs::read_to_string(&file).map_err(named)?;
+    let before = fs::read_to_string(&file).map_err(file_failure)?;
     let mut document: DocumentMut = before.parse().map_err(CommandFailure::line)?;
     edit(&mut document)?;
     let after = document.to_string();
@@ -152,14 +152,14 @@ pub(super) fn change(
             [live, restart].concat().join(", ")
         )));
     }
-    let new = NewFile::beside(&file, &after).map_err(named)?;
+    let new = NewFile::beside(&file, &after).map_err(file_failure)?;
     refuse_new_faults(&file, &new.path)?;
-    new.replace(&file).map_err(named)?;
+    new.replace(&file).map_err(file_failure)?;
     match reload(&file) {
         ReloadOutcome::Done(reloaded) => Ok(Some(reloaded)),
         ReloadOutcome::NoServer(_) => Ok(None),
         ReloadOutcome::Failed(failure) => {
-            NewFile::beside(&file, &before).and_then(|old| old.replace(&file)).map_err(named)?;
+            NewFile::beside(&file, &before).and_then(|old| old.replace(&file)).map_err(file_failure)?;
             Err(failure)
         }
     }

@@ -230,8 +230,8 @@ fn kids_in_token(access: &StoreAccess) -> Result<Vec<String>, CommandFailure> {
 }
 
 /// Creates the command that announces a key of the token.
-fn announcing(key: &KeyReport, found: &[KeyReport]) -> KeyCommand {
-    let others = found.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
+fn announcing(key: &KeyReport, key_reports: &[KeyReport]) -> KeyCommand {
+    let others = key_reports.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
     KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), others }
 }
 
@@ -250,8 +250,8 @@ fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, Comm
     Ok(key)
 }
 
-fn announce(key: &KeyReport, found: &[KeyReport], access: &mut StoreAccess) -> Result<(), CommandFailure> {
-    let announced = access.ask(&Command::Key(announcing(key, found)));
+fn announce(key: &KeyReport, key_reports: &[KeyReport], access: &mut StoreAccess) -> Result<(), CommandFailure> {
+    let announced = access.ask(&Command::Key(announcing(key, key_reports)));
     announced.map(drop).map_err(|failure| match failure {
         CommandFailure::Failed(mut lines) => {
             let kid = &key.kid;
@@ -367,12 +367,12 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
 /// Lists the signing keys of the token with their schedule, then known signing keys that are missing
 /// in the token, and the TLS keys.
 fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let found = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
+    let key_reports = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: mut lives, unannounced_ids, rotation } = lives(KeyCommand::List, access)?;
     let label = access.config().hsm.key_label.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
-    for key in &found {
+    for key in &key_reports {
         let mut row = json!(key);
         let at = lives.iter().position(|one| one.life.kid == key.kid.as_str());
         let life = match at {

@@ -64,12 +64,12 @@ fn test(arguments: TestArguments, config: &Config, output: &Output) -> Result<()
     let composed = compose(&message, &sender, MailId::from_bytes(random(&OsEntropy))).map_err(CommandFailure::line)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
-    let sent = runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let transport = Transport::new(mail)?;
         transport.probe().await?;
         transport.send(&composed, &to).await
     });
-    let answer = sent.map_err(|error| {
+    let answer = outcome.map_err(|error| {
         let lines = [Some(error.to_string()), what_to_do(&error).map(str::to_owned)];
         CommandFailure::Failed(lines.into_iter().flatten().collect())
     })?;

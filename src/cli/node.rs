@@ -183,8 +183,8 @@ fn request(trust: &str, access: &StoreAccess, output: &Output) -> Result<(), Com
     }
     access.block_on(store.keep_node_request(&request)).map_err(CommandFailure::line)?;
     let node = &holder.node;
-    let found = json!({ "node": node, "key": key, "enrolment": enrolment_key, "trusted": trust });
-    output.result(&found, || {
+    let result = json!({ "node": node, "key": key, "enrolment": enrolment_key, "trusted": trust });
+    output.result(&result, || {
         format!(
             "key:       {key}\nenrolment: {enrolment_key}\nOn the node that has the key {trust}, while it serves:\n  \
              sealgate node admit {node} --key={key} --enrolment={enrolment_key}\n"

@@ -41,7 +41,7 @@ impl Output {
         self.result(&members, || {
             let mut text = String::new();
             for (name, value) in members.iter() {
-                push_line(&mut text, name, &shown(name, value));
+                push_line(&mut text, name, &text_of(name, value));
             }
             text
         })
@@ -53,7 +53,7 @@ impl Output {
             let mut text = format!("{sentence}\n");
             for name in names {
                 if let Some(value) = members.get(*name) {
-                    push_line(&mut text, name, &shown(name, value));
+                    push_line(&mut text, name, &text_of(name, value));
                 }
             }
             text
@@ -86,7 +86,7 @@ impl Output {
         let Some((first, others)) = tables.split_first() else { return Ok(()) };
         let mut text = table(&first.rows, &first.columns);
         for (name, value) in more.as_object().into_iter().flatten() {
-            push_line(&mut text, name, &shown(name, value));
+            push_line(&mut text, name, &text_of(name, value));
         }
         for other in others.iter().filter(|other| !other.rows.is_empty()) {
             text.push('\n');
@@ -140,7 +140,7 @@ fn table(rows: &[Value], columns: &[&str]) -> String {
 }
 
 fn cells(row: &Value, columns: &[&str]) -> Vec<String> {
-    columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| shown(name, value))).collect()
+    columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| text_of(name, value))).collect()
 }
 
 /// Returns whether the member with this name is a time, in seconds.
@@ -149,7 +149,7 @@ fn is_instant(name: &str) -> bool {
 }
 
 /// Formats a value for users.
-pub(super) fn shown(name: &str, value: &Value) -> String {
+pub(super) fn text_of(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => printable(text),
@@ -157,10 +157,10 @@ pub(super) fn shown(name: &str, value: &Value) -> String {
             let instant = number.as_i64().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
             instant.map_or_else(|| number.to_string(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
         }
-        Value::Array(values) => values.iter().map(|value| shown(name, value)).collect::<Vec<_>>().join(", "),
+        Value::Array(values) => values.iter().map(|value| text_of(name, value)).collect::<Vec<_>>().join(", "),
         Value::Object(members) => {
             let members = members.iter().filter(|(_, value)| !value.is_null());
-            members.map(|(name, value)| format!("{name} {}", shown(name, value))).collect::<Vec<_>>().join(" ")
+            members.map(|(name, value)| format!("{name} {}", text_of(name, value))).collect::<Vec<_>>().join(" ")
         }
         Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn instants_and_lists_are_readable() {
-        assert_eq!(shown("created_at", &json!(1_700_000_000)), "2023-11-14T22:13:20Z");
-        assert_eq!(shown("roles", &json!(["admin", "developer"])), "admin, developer");
+        assert_eq!(text_of("created_at", &json!(1_700_000_000)), "2023-11-14T22:13:20Z");
+        assert_eq!(text_of("roles", &json!(["admin", "developer"])), "admin, developer");
         assert_eq!(
-            shown("client_secrets", &json!([{"created_at": 0, "expires_at": null}])),
+            text_of("client_secrets", &json!([{"created_at": 0, "expires_at": null}])),
             "created_at 1970-01-01T00:00:00Z"
         );
     }

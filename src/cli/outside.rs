@@ -58,9 +58,9 @@ pub(super) fn resolve(host: &str) -> Option<Vec<SocketAddr>> {
     let (sender, receiver) = mpsc::channel();
     let host = host.to_owned();
     let resolver = thread::Builder::new().spawn(move || {
-        let found = (host.trim_matches(['[', ']']), 443).to_socket_addrs().map(Vec::from_iter);
+        let addresses = (host.trim_matches(['[', ']']), 443).to_socket_addrs().map(Vec::from_iter);
         // After the timeout, the receiver no longer exists.
-        let _ = sender.send(found);
+        let _ = sender.send(addresses);
     });
     resolver.ok()?;
     receiver.recv_timeout(TIMEOUT).ok()?.ok().filter(|addresses| !addresses.is_empty())

@@ -71,14 +71,14 @@ pub(super) fn run(arguments: ProvisionArguments, config: Config, output: &Output
     };
     let mut access = StoreAccess::open(config)?;
     let new_key = key::generate_if_none(&access)?;
-    let found = key::check::find(&access)?;
-    if !found.faults.is_empty() {
-        return Err(CommandFailure::Failed(found.faults));
+    let key_check = key::check::find(&access)?;
+    if !key_check.faults.is_empty() {
+        return Err(CommandFailure::Failed(key_check.faults));
     }
-    let keys = found.signing().map(ToOwned::to_owned).collect();
+    let keys = key_check.signing().map(ToOwned::to_owned).collect();
     let admin = arguments.admin.map(|email| admin(&email, arguments.admin_name, &mut access)).transpose()?;
     let is_served = access.is_served();
-    let done = Provisioned { new_token, keys, new_key, admin, is_served, warnings: found.warnings };
+    let done = Provisioned { new_token, keys, new_key, admin, is_served, warnings: key_check.warnings };
     output.result(&done, String::new)
 }
 

@@ -62,10 +62,10 @@ fn upgrade(raise: &FormatRaise, output: &Output) -> Result<(), CommandFailure> {
 
 fn holder(node: &ClusterMember) -> String {
     let ClusterMember { name, version, formats, .. } = node;
-    let heard = match node.silent {
+    let contact = match node.silent {
         _ if node.is_heard_of() => "serves now".to_owned(),
         silent if silent < 7200.0 => format!("last heartbeat {:.0} minutes ago", (silent / 60.0).max(1.0)),
         silent => format!("last heartbeat {:.0} hours ago", silent / 3600.0),
     };
-    format!("{name}: version {version}, reads up to format {}, {heard}", formats.to)
+    format!("{name}: version {version}, reads up to format {}, {contact}", formats.to)
 }

@@ -94,10 +94,14 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
         return Ok(());
     }
     let to = &arguments.to;
-    let named = |error: ExportError| CommandFailure::line(format_args!("{}: {error}", to.display()));
+    let file_failure = |error: ExportError| CommandFailure::line(format_args!("{}: {error}", to.display()));
     // Only the owner may read the file, because it contains users' names and password hashes.
-    let file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(|error| named(error.into()))?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to)
+        .map_err(|error| file_failure(error.into()))?;
     let mut file = BufWriter::new(file);
     let written = write(access, &source, &mut file);
     let written = written.and_then(|records| {
@@ -108,7 +112,7 @@ pub(super) fn export(arguments: &ExportArguments, access: &StoreAccess, output: 
         // Remove the file, because a partial export is useless. This function has created the file.
         let _ = fs::remove_file(to);
     }
-    let records = written.map_err(named)?;
+    let records = written.map_err(file_failure)?;
     output.result(&json!({ "file": to, "records": records }), || {
         format!("Exported {records} records to {}\n", to.display())
     })
@@ -143,7 +147,7 @@ fn write(access: &StoreAccess, source: &Source, file: &mut (impl Write + Send)) 
 pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     access.refuse_beside_server()?;
     let from = &arguments.from;
-    let named = |error: ExportError| match error {
+    let file_failure = |error: ExportError| match error {
         ExportError::Store(StoreError::Broken(refused)) => {
             CommandFailure::line(format_args!("{}: {refused}; nothing was imported", from.display()))
         }
@@ -152,12 +156,12 @@ pub(super) fn import(arguments: &ImportArguments, access: &StoreAccess, output: 
         }
         error => CommandFailure::line(format_args!("{}: {error}", from.display())),
     };
-    let file = File::open(from).map_err(|error| named(error.into()))?;
+    let file = File::open(from).map_err(|error| file_failure(error.into()))?;
     let file = BufReader::new(Hashing { file, digest: Sha256::new() });
     let store = &access.config().store;
     let (records, keys) = access.block_on(async {
         let target = ImportTarget::begin(store).await?;
-        let imported = fill(target.engine(), file, arguments, access).await.map_err(named)?;
+        let imported = fill(target.engine(), file, arguments, access).await.map_err(file_failure)?;
         target.finish().await?;
         Ok::<_, CommandFailure>(imported)
     })?;
@@ -182,8 +186,8 @@ async fn fill(
     let records = admin::import(&store, instance, &mut file).await?;
     // The import has read the file to its end, so the digest is complete.
     let digest = admin::hex(&file.get_ref().digest.clone().finalize());
-    if arguments.sha256.as_ref().is_some_and(|meant| *meant != digest) {
-        return Err(ExportError::OtherFile { found: digest });
+    if arguments.sha256.as_ref().is_some_and(|expected| *expected != digest) {
+        return Err(ExportError::OtherFile { sha256: digest });
     }
     if arguments.old {
         store.take_back_after_restore(SystemClock.now()).await?;

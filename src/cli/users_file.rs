@@ -40,7 +40,7 @@ pub(super) fn read_invitees(from: &Path) -> Result<UsersFile, CommandFailure> {
 
 /// Reads a whole file, or standard input.
 fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure> {
-    let named = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", path.display()));
+    let file_failure = |why: &dyn std::fmt::Display| CommandFailure::line(format_args!("{}: {why}", path.display()));
     let mut bytes = Zeroizing::new(Vec::new());
     // Reads one byte more than is accepted, to detect longer files.
     let most_read = most as u64 + 1;
@@ -49,9 +49,9 @@ fn whole(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>, CommandFailure>
     } else {
         File::open(path).and_then(|file| file.take(most_read).read_to_end(&mut bytes))
     };
-    read.map_err(|error| named(&error))?;
+    read.map_err(|error| file_failure(&error))?;
     if bytes.len() > most {
-        return Err(named(&format_args!("the file has more than {} MiB; split it", most >> 20)));
+        return Err(file_failure(&format_args!("the file has more than {} MiB; split it", most >> 20)));
     }
     Ok(bytes)
 }
@@ -62,11 +62,11 @@ pub(super) fn export(to: &Path, access: &mut StoreAccess, output: &Output) -> Re
         write(access, BufWriter::new(io::stdout().lock()))?;
         return Ok(());
     }
-    let named = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
+    let file_failure = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", to.display()));
     // Only the owner may read the file, because it contains names, addresses and telephone numbers.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(named)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file_failure)?;
     let written = write(access, BufWriter::new(&file)).and_then(|people| {
-        file.sync_all().map_err(named)?;
+        file.sync_all().map_err(file_failure)?;
         Ok(people)
     });
     if written.is_err() {

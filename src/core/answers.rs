@@ -123,7 +123,7 @@ impl Answers {
         rotation: &RotationId,
         now: UnixTime,
     ) -> Result<AnswerOutcome, StoreError> {
-        let asked = Instant::now();
+        let start = Instant::now();
         loop {
             let outcome = if rotation.process == self.process {
                 self.ledger().outcome(rotation.number, self.elapsed())
@@ -131,7 +131,7 @@ impl Answers {
                 let report = store.answer_report(rotation.process).await?;
                 AnswerReport::outcome(report.as_ref(), rotation, now)
             };
-            if outcome != AnswerOutcome::Pending || asked.elapsed() > POLL_TIMEOUT {
+            if outcome != AnswerOutcome::Pending || start.elapsed() > POLL_TIMEOUT {
                 return Ok(outcome);
             }
             tokio::time::sleep(POLL_INTERVAL).await;

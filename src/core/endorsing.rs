@@ -66,18 +66,18 @@ pub async fn endorse(
     if due.is_empty() {
         return Ok(Some(untrusted));
     }
-    let mut made = Vec::with_capacity(due.len());
+    let mut endorsements = Vec::with_capacity(due.len());
     for (by, endorsement) in due {
         let signatures = signer.sign(&by, vec![endorsement.statement.clone()]).await?;
-        made.extend(signatures.into_iter().next().map(|signature| (endorsement, signature)));
+        endorsements.extend(signatures.into_iter().next().map(|signature| (endorsement, signature)));
     }
     let endorsed = change(store, |ring| {
-        for (endorsement, signature) in &made {
+        for (endorsement, signature) in &endorsements {
             ring.endorse(&endorsement.kid, &endorsement.by, signature.as_bytes(), now);
         }
     });
     let ring = endorsed.await?;
-    for (endorsement, _) in &made {
+    for (endorsement, _) in &endorsements {
         let (kid, by) = (&endorsement.kid, &endorsement.by);
         if let Some(FirstKeyTrust { holder, word_of }) = &endorsement.introduced {
             tracing::warn!(kid, by, holder, word_of, "trusting the first key of a node, which a trusted node endorsed");

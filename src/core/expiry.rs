@@ -21,9 +21,9 @@ impl Expiry {
     /// same number of days. Times are in seconds since 1970.
     ///
     /// Returns the files that were served at the last call and are not served now.
-    pub fn update(&mut self, shown: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
+    pub fn update(&mut self, certificates: &[(&Path, i64)], now: i64) -> Vec<PathBuf> {
         let before = std::mem::take(&mut self.0);
-        for (file, ends) in shown {
+        for (file, ends) in certificates {
             let soon = if is_ordered(file) { ORDERED_EXPIRES_SOON } else { EXPIRES_SOON };
             let days = Some(days_left(*ends, now)).filter(|days| *days < soon);
             if let Some(days) = days

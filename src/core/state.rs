@@ -185,16 +185,16 @@ async fn settle_ring(
     signer: &dyn Signer,
     clock: &Arc<dyn Clock>,
 ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
-    let found = signer.found();
-    let kids: Vec<String> = found.iter().map(|key| key.kid.to_string()).collect();
+    let key_reports = signer.key_reports();
+    let kids: Vec<String> = key_reports.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
     let reconciled = store.change_key_ring(|ring| {
         // Adopt the key of a rotation that was interrupted before it announced the key.
-        found.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
+        key_reports.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
         ring.reconcile(&kids, now)
     });
     Ok(reconciled.await?.map_err(|fault| {
-        let find = |kid: &String| found.iter().find(|key| key.kid.as_str() == kid);
+        let find = |kid: &String| key_reports.iter().find(|key| key.kid.as_str() == kid);
         match fault {
             KeyFault::Unannounced(kids) => {
                 let keys = kids.iter().filter_map(find);

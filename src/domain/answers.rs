@@ -236,7 +236,7 @@ impl AnswerLedger {
     /// Returns the longest time that may have passed since the client sent the request. It includes
     /// a suspension before the request was received.
     pub fn waited(&self, received: Duration, now: Duration) -> Duration {
-        now.saturating_sub(self.sent(received, now))
+        now.saturating_sub(self.first_sent_at(received, now))
     }
 
     /// Returns the report without its expiry: the number below which answers are classified, and
@@ -263,9 +263,9 @@ impl AnswerLedger {
     }
 
     fn class(&self, answer: OpenAnswer, now: Duration) -> Class {
-        let sent = self.sent(answer.received, now);
+        let sent_at = self.first_sent_at(answer.received, now);
         let ready = answer.ready.unwrap_or(now);
-        if ready.saturating_sub(sent) > LATE_AFTER {
+        if ready.saturating_sub(sent_at) > LATE_AFTER {
             return Class::Late;
         }
         if answer.ready.is_none() {
@@ -280,7 +280,7 @@ impl AnswerLedger {
 
     /// Returns the earliest time at which the client may have sent a request that was received at
     /// `received`.
-    fn sent(&self, received: Duration, now: Duration) -> Duration {
+    fn first_sent_at(&self, received: Duration, now: Duration) -> Duration {
         let waited = |it: &Suspension| it.from <= received && received < it.to + BACKLOG_TIME;
         self.suspensions_until(now).filter(waited).map(|suspension| suspension.from).min().unwrap_or(received)
     }
@@ -532,7 +532,7 @@ mod tests {
     #[derive(Debug)]
     struct Seen {
         number: u64,
-        sent: Duration,
+        first_sent_at: Duration,
         received: Duration,
         ready: Option<Duration>,
         abandoned: bool,
@@ -558,9 +558,9 @@ mod tests {
                     Step::Begin { waited } => {
                         let latest = suspensions.last().filter(|_| waited);
                         let latest = latest.filter(|suspension| world.now < suspension.to + BACKLOG_TIME);
-                        let (sent, received) = (latest.map_or(world.now, |it| it.from), world.now);
+                        let (first_sent_at, received) = (latest.map_or(world.now, |it| it.from), world.now);
                         let number = world.begin();
-                        seen.push(Seen { number, sent, received, ready: None, abandoned: false });
+                        seen.push(Seen { number, first_sent_at, received, ready: None, abandoned: false });
                     }
                     Step::Ready(back) => {
                         let open = seen.iter_mut().rev().nth(back);
@@ -586,7 +586,7 @@ mod tests {
                     one.ready.is_some_and(|ready| it.from < ready + SENDING_TIME && it.to > ready)
                 });
                 let left = caught.map(|it| it.to).max().or(one.ready);
-                let is_late = left.is_none_or(|left| left.saturating_sub(one.sent) > LATE_AFTER);
+                let is_late = left.is_none_or(|left| left.saturating_sub(one.first_sent_at) > LATE_AFTER);
                 let outcome = world.reported(one.number);
                 if is_late {
                     prop_assert_eq!(outcome, AnswerOutcome::Doubtful, "{:?} {:?}", one, suspensions);

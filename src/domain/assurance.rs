@@ -371,10 +371,10 @@ mod tests {
             let done: Vec<_> = methods.iter().map(|method| (*method, 1)).collect();
             let steps = steps(&done);
             assert_eq!(steps.level().unwrap().as_str(), level, "{methods:?}");
-            let (mut named, mut expected) = (steps.amr(), amr.to_vec());
-            named.sort_unstable();
+            let (mut amr_values, mut expected) = (steps.amr(), amr.to_vec());
+            amr_values.sort_unstable();
             expected.sort_unstable();
-            assert_eq!(named, expected, "{methods:?}");
+            assert_eq!(amr_values, expected, "{methods:?}");
         }
         assert_eq!(AuthenticationSteps::default().level(), None);
         assert!(AuthenticationSteps::default().amr().is_empty());

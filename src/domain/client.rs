@@ -356,7 +356,7 @@ impl Client {
     /// - A wider scope, or more grant types.
     /// - A change to a public client.
     pub fn withdraw_approval_if_changed(&mut self, approved: &Self) -> bool {
-        let same = self.shown() == approved.shown()
+        let same = self.displayed_values() == approved.displayed_values()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
             && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))
             && self.scope.is_subset_of(approved.scope)
@@ -369,7 +369,7 @@ impl Client {
     /// start sign-ins.
     ///
     /// A new field of [`ClientDetails`] belongs here if a page shows it.
-    fn shown(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
+    fn displayed_values(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
         let ClientDetails {
             description: _,
             client_uri,

@@ -121,22 +121,22 @@ pub fn default_scope(text: &str, allowed: Scope) -> Result<Scope, String> {
 ///
 /// # Errors
 /// Returns an error if `authorization_code` is missing.
-pub fn grant_types(asked: &[GrantType]) -> Result<Vec<GrantType>, String> {
+pub fn grant_types(requested_types: &[GrantType]) -> Result<Vec<GrantType>, String> {
     let grant_types = [GrantType::AuthorizationCode, GrantType::RefreshToken];
-    if !asked.contains(&GrantType::AuthorizationCode) {
+    if !requested_types.contains(&GrantType::AuthorizationCode) {
         return Err(
             "a client needs the grant type authorization_code, because a refresh token starts with a code".to_owned()
         );
     }
-    Ok(grant_types.into_iter().filter(|grant| asked.contains(grant)).collect())
+    Ok(grant_types.into_iter().filter(|grant| requested_types.contains(grant)).collect())
 }
 
-/// Returns `asked`, or the default authentication method of a client of this type.
+/// Returns `requested_method`, or the default authentication method of a client of this type.
 ///
 /// # Errors
 /// Returns an error if the method contradicts the type.
-pub fn auth_method(client_type: ClientType, asked: Option<AuthMethod>) -> Result<AuthMethod, String> {
-    match (client_type, asked) {
+pub fn auth_method(client_type: ClientType, requested_method: Option<AuthMethod>) -> Result<AuthMethod, String> {
+    match (client_type, requested_method) {
         (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
         (ClientType::Public, Some(method)) => {
             Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))

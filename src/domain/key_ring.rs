@@ -114,18 +114,18 @@ impl KeyRing {
     ///
     /// # Errors
     /// `Unannounced`, `NotAdmitted`, `OfAnother`, `Missing`, `NotYet`, `Waiting`, `NodeRetired`.
-    pub fn reconcile(&mut self, found: &[String], now: UnixTime) -> Result<(), KeyFault> {
-        self.claim(found);
-        if let ([], [only]) = (&self.keys[..], found) {
+    pub fn reconcile(&mut self, kids_in_token: &[String], now: UnixTime) -> Result<(), KeyFault> {
+        self.claim(kids_in_token);
+        if let ([], [only]) = (&self.keys[..], kids_in_token) {
             self.keys.push(KeyLife { activate_at: Some(now), ..KeyLife::new(only, self.node.as_deref(), now) });
         }
-        self.check_announced(found)?;
+        self.check_announced(kids_in_token)?;
         let Some(active) = self.active(now, |_| true) else { return self.check_own_is_active(now) };
-        if found.contains(&active.kid) {
+        if kids_in_token.contains(&active.kid) {
             return Ok(());
         }
         let kid = active.kid.clone();
-        Err(match self.next_to_sign(now, |kid| found.iter().any(|known| known == kid)) {
+        Err(match self.next_to_sign(now, |kid| kids_in_token.iter().any(|known| known == kid)) {
             Some((next, at)) => KeyFault::NotYet { kid, next: next.kid.clone(), at, now },
             None => KeyFault::Missing(kid),
         })
@@ -194,7 +194,7 @@ impl KeyRing {
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
         let (state, holder) = (key.state(now), key.holder.clone());
         if !matches!(state, KeyState::PrePublished | KeyState::Retired) {
-            return Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "activated" });
+            return Err(KeyFault::State { kid: kid.to_owned(), state, target: "activated" });
         }
         let mut of_holder = self.keys.iter().filter(|key| key.holder == holder);
         if let Some(other) = of_holder.find(|key| key.is_scheduled(now) && key.kid != kid) {
@@ -228,8 +228,8 @@ impl KeyRing {
         let now = self.at(now);
         let state = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?.state(now);
         if state != KeyState::PrePublished {
-            let wanted = if state == KeyState::Active { "retired; activate another key instead" } else { "retired" };
-            return Err(KeyFault::State { kid: kid.to_owned(), state, wanted });
+            let target = if state == KeyState::Active { "retired; activate another key instead" } else { "retired" };
+            return Err(KeyFault::State { kid: kid.to_owned(), state, target });
         }
         self.withdraw(kid, now);
         if let Some(key) = self.find_mut(kid) {
@@ -253,7 +253,7 @@ impl KeyRing {
                 Ok(())
             }
             (state, _) => {
-                Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed; retire it first, or use --now" })
+                Err(KeyFault::State { kid: kid.to_owned(), state, target: "removed; retire it first, or use --now" })
             }
         }
     }
@@ -272,7 +272,7 @@ impl KeyRing {
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
         let (state, holder) = (key.state(now), key.holder.clone());
         match state {
-            KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, wanted: "removed again" }),
+            KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, target: "removed again" }),
             KeyState::PrePublished => self.withdraw(kid, now),
             KeyState::Active => {
                 let is_of_another = holder.is_some() && holder != self.node;

@@ -53,8 +53,8 @@ impl Marks {
 
     /// Returns the cookie's value with the new mark added and the replaced mark removed.
     pub fn with(&self, fresh: &Secret, replaced: Option<SecretHash>) -> Secret {
-        let kept = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
-        let marks: Vec<&str> = std::iter::once(fresh).chain(kept).take(MAX_MARKS).map(Secret::expose).collect();
+        let others = self.0.iter().filter(|mark| replaced != Some(mark.hash()));
+        let marks: Vec<&str> = std::iter::once(fresh).chain(others).take(MAX_MARKS).map(Secret::expose).collect();
         Secret::new(marks.join("."))
     }
 }
@@ -109,8 +109,8 @@ impl KnownBrowsers {
     }
 
     /// Removes all browsers except the one with this mark.
-    pub fn keep(&mut self, kept: SecretHash) {
-        self.browsers.retain(|known| known.mark == kept);
+    pub fn keep(&mut self, mark: SecretHash) {
+        self.browsers.retain(|known| known.mark == mark);
     }
 
     /// Removes the browser with this mark.

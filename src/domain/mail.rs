@@ -481,8 +481,8 @@ mod tests {
     #[test]
     fn an_answer_is_kept_as_one_short_line() {
         let mail = waiting(MailKind::Test);
-        let sent = SentMail::new(&mail, &format!("250 ok\r\nX: {}", "x".repeat(1000)), mail.created_at);
-        assert!(sent.answer.starts_with("250 okX: xx") && sent.answer.len() == MAX_ANSWER);
+        let sent_mail = SentMail::new(&mail, &format!("250 ok\r\nX: {}", "x".repeat(1000)), mail.created_at);
+        assert!(sent_mail.answer.starts_with("250 okX: xx") && sent_mail.answer.len() == MAX_ANSWER);
     }
 
     #[test]

@@ -145,13 +145,13 @@ impl RecoveryCodes {
     #[must_use]
     pub fn without(&self, key: &RecoveryKey, owner: Subject, code: &RecoveryCode) -> Option<Self> {
         let hash = key.hash(owner, code);
-        let (mut found, mut place) = (Choice::from(0), 0_u64);
-        for (at, kept) in (0..).zip(&self.hashes) {
-            let same = kept.0.ct_eq(&hash.0);
+        let (mut is_known, mut place) = (Choice::from(0), 0_u64);
+        for (at, stored_hash) in (0..).zip(&self.hashes) {
+            let same = stored_hash.0.ct_eq(&hash.0);
             place = u64::conditional_select(&place, &at, same);
-            found |= same;
+            is_known |= same;
         }
-        if !bool::from(found) {
+        if !bool::from(is_known) {
             return None;
         }
         let mut left = self.clone();

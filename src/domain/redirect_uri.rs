@@ -94,16 +94,16 @@ impl RedirectUri {
             return true;
         }
         ["http://127.0.0.1", "http://[::1]"].iter().any(|origin| {
-            let (Some(rest), Some(asked)) = (self.0.strip_prefix(origin), requested.strip_prefix(origin)) else {
+            let (Some(rest), Some(requested)) = (self.0.strip_prefix(origin), requested.strip_prefix(origin)) else {
                 return false;
             };
             if rest.starts_with(':') {
                 return false;
             }
-            let Some(asked) = asked.strip_prefix(':') else { return false };
-            let digits = asked.bytes().take_while(u8::is_ascii_digit).count();
-            let (port, asked_rest) = asked.split_at(digits);
-            asked_rest == rest && !port.starts_with('0') && port.parse::<u16>().is_ok()
+            let Some(port_and_path) = requested.strip_prefix(':') else { return false };
+            let digits = port_and_path.bytes().take_while(u8::is_ascii_digit).count();
+            let (port, path) = port_and_path.split_at(digits);
+            path == rest && !port.starts_with('0') && port.parse::<u16>().is_ok()
         })
     }
 }

@@ -174,24 +174,24 @@ impl Session {
     pub fn ends_at(&self, keep: KeepSignedIn) -> UnixTime {
         let idle = self.last_seen_at.plus(Duration::from_secs(self.idle_seconds));
         let unkept = self.expires_at.min(idle);
-        self.kept(keep).map_or(unkept, |kept| kept.max(unkept))
+        self.effective_kept_until(keep).map_or(unkept, |until| until.max(unkept))
     }
 
     /// Returns the time until which the session is kept. Returns `None` if the session is not kept
     /// or the current setting keeps no sessions.
-    pub fn kept(&self, keep: KeepSignedIn) -> Option<UnixTime> {
+    pub fn effective_kept_until(&self, keep: KeepSignedIn) -> Option<UnixTime> {
         self.kept_until.filter(|_| keep != KeepSignedIn::Off)
     }
 
     /// Returns the session if it is valid. Removes `kept_until` unless that date is in effect.
     pub fn in_effect(mut self, now: UnixTime, keep: KeepSignedIn) -> Option<Self> {
-        self.kept_until = self.kept(keep).filter(|kept| now < *kept);
+        self.kept_until = self.effective_kept_until(keep).filter(|until| now < *until);
         self.is_live(now, keep).then_some(self)
     }
 
     /// Returns the time at which the session ends at the latest, under every setting.
     pub fn ends_at_latest(&self) -> UnixTime {
-        self.kept_until.map_or(self.expires_at, |kept| kept.max(self.expires_at))
+        self.kept_until.map_or(self.expires_at, |until| until.max(self.expires_at))
     }
 
     /// Returns whether this is the current cookie. Signing in, reading data and changing data
@@ -233,7 +233,7 @@ impl Session {
     pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, kept_until: Option<UnixTime>, now: UnixTime) {
         let is_known = self.sign_in_of(sign_in.subject).is_some();
         let is_only = self.sign_ins.iter().all(|known| known.subject == sign_in.subject);
-        self.kept_until = match (self.kept_until.filter(|kept| now < *kept), kept_until) {
+        self.kept_until = match (self.kept_until.filter(|until| now < *until), kept_until) {
             (Some(before), None) if is_known => Some(before),
             // A user does not extend the sign-ins of other users.
             (Some(before), Some(next)) if !is_only => Some(before.min(next)),
@@ -344,15 +344,15 @@ mod tests {
 
     #[test]
     fn a_kept_session_ends_at_its_date_or_when_the_setting_is_off() {
-        let kept = UnixTime::from_seconds(5000);
-        let session = Session { kept_until: Some(kept), ..session(&cookie(1), Subject::from_random([1; 16])) };
+        let kept_until = UnixTime::from_seconds(5000);
+        let session = Session { kept_until: Some(kept_until), ..session(&cookie(1), Subject::from_random([1; 16])) };
         for keep in [KeepSignedIn::On, KeepSignedIn::Choice] {
-            assert!(session.is_live(UnixTime::from_seconds(4999), keep) && !session.is_live(kept, keep));
-            assert_eq!(session.kept(keep), Some(kept));
+            assert!(session.is_live(UnixTime::from_seconds(4999), keep) && !session.is_live(kept_until, keep));
+            assert_eq!(session.effective_kept_until(keep), Some(kept_until));
         }
         assert!(session.is_live(UnixTime::from_seconds(599), KeepSignedIn::Off));
         assert!(!session.is_live(UnixTime::from_seconds(600), KeepSignedIn::Off));
-        assert_eq!(session.kept(KeepSignedIn::Off), None);
+        assert_eq!(session.effective_kept_until(KeepSignedIn::Off), None);
         // A date before the usual end does not shorten the session.
         let session = Session { kept_until: Some(UnixTime::from_seconds(200)), ..session };
         assert!(session.is_live(UnixTime::from_seconds(599), KeepSignedIn::On));
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_session_is_kept_only_if_all_its_users_chose_it() {
         let [anna, ben] = [1, 2].map(|byte| Subject::from_random([byte; 16]));
-        let (now, kept) = (UnixTime::from_seconds(200), Some(UnixTime::from_seconds(5000)));
+        let (now, kept_until) = (UnixTime::from_seconds(200), Some(UnixTime::from_seconds(5000)));
         let after = |sign_ins: &[(Subject, Option<UnixTime>)]| {
             let mut session = session(&cookie(1), anna);
             for (subject, until) in sign_ins {
@@ -370,12 +370,12 @@ mod tests {
             }
             session.kept_until
         };
-        assert_eq!(after(&[(anna, kept)]), kept);
-        assert_eq!(after(&[(anna, kept), (anna, None)]), kept);
-        assert_eq!(after(&[(anna, kept), (ben, kept)]), kept);
-        assert_eq!(after(&[(anna, kept), (ben, Some(UnixTime::from_seconds(9000)))]), kept);
-        assert_eq!(after(&[(anna, kept), (ben, None)]), None);
-        assert_eq!(after(&[(ben, kept)]), None);
+        assert_eq!(after(&[(anna, kept_until)]), kept_until);
+        assert_eq!(after(&[(anna, kept_until), (anna, None)]), kept_until);
+        assert_eq!(after(&[(anna, kept_until), (ben, kept_until)]), kept_until);
+        assert_eq!(after(&[(anna, kept_until), (ben, Some(UnixTime::from_seconds(9000)))]), kept_until);
+        assert_eq!(after(&[(anna, kept_until), (ben, None)]), None);
+        assert_eq!(after(&[(ben, kept_until)]), None);
         assert_eq!(after(&[(anna, Some(now)), (anna, None)]), None);
     }
 

@@ -119,8 +119,8 @@ impl EventLine {
     }
 
     /// Returns a name whose id must be shown because the console has no page about it.
-    fn only_here(named: Option<&Named>) -> Option<&Named> {
-        named.filter(|named| !named.has_page && named.name.is_some())
+    fn only_here(party: Option<&Named>) -> Option<&Named> {
+        party.filter(|party| !party.has_page && party.name.is_some())
     }
 
     /// Returns the actor. `None` if the actor is an administrator or developer whose name is shown
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn event_details_are_translated() {
         let t = Words { language: Language::Turkish };
-        for (said, words) in [
+        for (detail, words) in [
             ("wrong", "Hatalı parola"),
             ("wrong, at the password change", "Hatalı parola, parola değiştirilirken"),
             ("name, picture", "Ad, Profil fotoğrafı"),
@@ -329,13 +329,13 @@ mod tests {
             ("session 0G", "Bir oturum"),
             ("blocked factors", "doğrulama yöntemlerinin engeli kaldırıldı"),
         ] {
-            assert!(matches!(Detail::new(t, said), Detail::Words(found) if found.0 == words), "{said}");
+            assert!(matches!(Detail::new(t, detail), Detail::Words(markup) if markup.0 == words), "{detail}");
         }
-        let told = |kind, detail: &str| {
+        let words_of_event = |kind, detail: &str| {
             let event = AuditEvent::new(UnixTime::from_seconds(1), kind, Actor::User).with_detail(detail);
             EventLine { event, administrator: None, subject: None, party: None }.factor(&t).map(|words| words.0)
         };
-        for (kind, said, words) in [
+        for (kind, detail, words) in [
             (AuditKind::FactorFailed, "totp", Some("Doğrulama uygulaması")),
             (AuditKind::FactorFailed, "recovery_code", Some("Kurtarma kodu")),
             (AuditKind::FactorAdded, "passkey iş, ev <b>", Some("Geçiş anahtarı: <bdi>iş, ev &#60;b&#62;</bdi>")),
@@ -345,10 +345,10 @@ mod tests {
             (AuditKind::SignedIn, "password palm", None),
             (AuditKind::FactorsReset, "sessions 1 grants 0", None),
         ] {
-            assert_eq!(told(kind, said).as_deref(), words, "{said}");
+            assert_eq!(words_of_event(kind, detail).as_deref(), words, "{detail}");
         }
         for code in ["openid email", "sessions many", "sessions", "login.window_seconds", "", "name, x"] {
-            assert!(matches!(Detail::new(t, code), Detail::Code(found) if found == code), "{code}");
+            assert!(matches!(Detail::new(t, code), Detail::Code(text) if text == code), "{code}");
         }
     }
 }

@@ -63,13 +63,13 @@ const MAX_RANGES: usize = 64;
 /// Returns the weight of the language in thousandths, and the position of its range. The range
 /// names the language; if there is no such range, the range is `*`.
 fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
-    let mut named: Option<(u16, usize)> = None;
+    let mut specific: Option<(u16, usize)> = None;
     let mut any: Option<(u16, usize)> = None;
     for (position, range) in header.split(',').enumerate().take(MAX_RANGES) {
         let (tag, parameters) = range.split_once(';').unwrap_or((range, ""));
         let Some(weight) = weight(parameters) else { continue };
         let slot = if language_from_tag(tag) == Some(language) {
-            &mut named
+            &mut specific
         } else if tag.trim() == "*" {
             &mut any
         } else {
@@ -79,7 +79,7 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
             *slot = Some((weight, position));
         }
     }
-    named.or(any)
+    specific.or(any)
 }
 
 /// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 if the value is missing,

@@ -68,7 +68,7 @@ impl MailView<'_> {
     /// Returns the subject, one line. `None` if the mail is not sent.
     pub fn subject(&self) -> Option<String> {
         let Parts { title, .. } = self.parts(Form::Text)?;
-        Some(plain(&self.t().mail_subject(named(self.operator, Form::Text), title)))
+        Some(plain(&self.t().mail_subject(name_markup(self.operator, Form::Text), title)))
     }
 
     /// Returns the text, with one line per paragraph. `None` if the mail is not sent.
@@ -115,7 +115,7 @@ impl MailView<'_> {
 
     fn parts(&self, form: Form) -> Option<Parts> {
         let t = self.t();
-        let operator = &named(self.operator, form);
+        let operator = &name_markup(self.operator, form);
         let minutes = |life: std::time::Duration| life.as_secs() / 60;
         let days = |life: std::time::Duration| life.as_secs() / 86_400;
         let (title, before, label, after) = match self.mail {
@@ -134,10 +134,10 @@ impl MailView<'_> {
             ),
             Mail::Invitation { inviter, app, .. } => {
                 let mut before = vec![match inviter {
-                    Some(inviter) => t.mail_invitation_lead_inviter(named(inviter, form), operator),
+                    Some(inviter) => t.mail_invitation_lead_inviter(name_markup(inviter, form), operator),
                     None => t.mail_invitation_lead(operator),
                 }];
-                before.extend(app.as_ref().map(|app| t.mail_invitation_app(named(app, form))));
+                before.extend(app.as_ref().map(|app| t.mail_invitation_app(name_markup(app, form))));
                 before.push(t.mail_invitation_do());
                 let life = t.mail_invitation_life(days(INVITATION_LIFE));
                 let after = vec![life, t.mail_keep_link(), t.mail_invitation_not_you()];
@@ -168,7 +168,7 @@ impl MailView<'_> {
             ),
             Mail::AddressChanged { new_address, .. } => (
                 t.mail_undo_title(),
-                vec![t.mail_undo_lead(named(new_address, form), operator), t.mail_undo_do()],
+                vec![t.mail_undo_lead(name_markup(new_address, form), operator), t.mail_undo_do()],
                 Some(t.mail_undo_button()),
                 vec![t.mail_undo_life(days(UNDO_LIFE)), t.mail_keep_link()],
             ),
@@ -192,7 +192,7 @@ impl MailView<'_> {
             _ => None,
         };
         let action = label.zip(self.link).map(|(label, link)| Action { label, link: link.to_owned() });
-        let footer = t.mail_footer(named(self.host, form), operator);
+        let footer = t.mail_footer(name_markup(self.host, form), operator);
         let details = self.details(form);
         Some(Parts { title, before, code, action, after, details, copy_link: t.mail_copy_link(), footer })
     }
@@ -210,8 +210,8 @@ impl MailView<'_> {
                 }
         );
         let Some(origin) = self.origin.filter(|_| !by_administrator) else { return details };
-        details.push(t.mail_from_address(named(&origin.address.to_string(), form)));
-        let name = |text: &String| named(text, form);
+        details.push(t.mail_from_address(name_markup(&origin.address.to_string(), form)));
+        let name = |text: &String| name_markup(text, form);
         let device = match (&origin.browser, &origin.system) {
             (Some(browser), Some(system)) => Some(t.device(name(browser), name(system))),
             (Some(one), None) | (None, Some(one)) => Some(name(one)),
@@ -278,7 +278,7 @@ fn what_to_do(t: Words, notice: Notice) -> Markup {
 }
 
 /// Returns a name as part of a sentence.
-fn named(text: &str, form: Form) -> Markup {
+fn name_markup(text: &str, form: Form) -> Markup {
     match form {
         Form::Text => Safe(text.to_owned()),
         Form::Html => escaped(text),

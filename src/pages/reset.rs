@@ -16,7 +16,7 @@ pub struct ForgotPasswordPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
     pub csrf: &'a str,
-    pub asked: bool,
+    pub is_requested: bool,
     pub sign_in: &'a str,
 }
 

@@ -102,7 +102,7 @@ pub struct UnnamedFactor<'a> {
 ///
 /// The name is the authenticator's model, if it is known. If not, the name of a passkey is the
 /// browser and the system, and the name of any other factor is its kind.
-pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: &[&str]) -> String {
+pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, other_names: &[&str]) -> String {
     let t = &frame.t;
     let browser = browser(factor.user_agent).zip(system(factor.user_agent));
     let name = match (factor.model, factor.kind, browser) {
@@ -112,7 +112,7 @@ pub fn default_factor_name(frame: &Frame<'_>, factor: UnnamedFactor<'_>, taken: 
         (None, kind, _) => t.factor_kind(kind).0,
     };
     let numbered = (2_u32..).map(|number| format!("{name} {number}"));
-    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(&name.as_str()));
+    let free = std::iter::once(name.clone()).chain(numbered).find(|name| !other_names.contains(&name.as_str()));
     free.unwrap_or(name)
 }
 

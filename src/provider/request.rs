@@ -140,7 +140,7 @@ impl ProviderRequest for RequestContext<'_> {
     fn is_own_form(&self, form: &Params, csrf: &str) -> Result<bool, Failure> {
         let issuer = &self.sealgate.config.issuer;
         let own = format!("{}://{}", issuer.scheme(), issuer.authority());
-        let has_token = form.one("csrf")?.is_some_and(|sent| constant_time_eq(sent, csrf));
+        let has_token = form.one("csrf")?.is_some_and(|token| constant_time_eq(token, csrf));
         Ok(has_token && !navigation::is_cross_origin(&self.head.headers, &own))
     }
 

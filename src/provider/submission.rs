@@ -72,9 +72,9 @@ pub(super) async fn once(
     form: &Params,
     work: impl Future<Output = Result<Effect, Failure>>,
 ) -> Result<Response, Failure> {
-    let sent = form.one("once")?.filter(|token| is_token(token));
+    let once = form.one("once")?.filter(|token| is_token(token));
     // A client that is not a browser may omit the token; each of its requests is then separate.
-    let token = sent.map_or_else(|| base64url(&ctx.random::<16>()), str::to_owned);
+    let token = once.map_or_else(|| base64url(&ctx.random::<16>()), str::to_owned);
     let submission = Submission::new(ctx, visitor, &token);
     let store = &ctx.sealgate.store;
     let deadline = Instant::now() + WAIT_TIMEOUT;
@@ -115,7 +115,11 @@ pub(super) fn is_awaited(ctx: &RequestContext<'_>) -> bool {
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &str) -> Result<ShownResult, Failure> {
+pub(super) async fn take_result(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    page: &str,
+) -> Result<ShownResult, Failure> {
     let query = ctx.query()?;
     let Some(token) = query.one(MADE)?.filter(|token| is_token(token)) else { return Ok(ShownResult::Nothing) };
     // A prefetch or HEAD request must not use up the secret.
@@ -136,8 +140,8 @@ pub(super) async fn shown(ctx: &RequestContext<'_>, visitor: &Visitor, page: &st
 }
 
 /// Adds a hint to the page's layout if the secret was already shown, for instance before a reload.
-pub(super) fn with_hint<'a>(inside: Inside<'a>, shown: Option<&ShownResult>) -> Inside<'a> {
-    let is_repeated = shown.is_some_and(|shown| matches!(shown, ShownResult::AlreadyShown));
+pub(super) fn with_hint<'a>(inside: Inside<'a>, result: Option<&ShownResult>) -> Inside<'a> {
+    let is_repeated = result.is_some_and(|result| matches!(result, ShownResult::AlreadyShown));
     if is_repeated { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 

@@ -150,7 +150,7 @@ impl Visitor {
             (session.cookie == self.session.value.cookie).then_some(next)
         };
         if store.move_session(id, revocation, next).await? {
-            let kept_until = self.session.value.kept(ctx.sealgate.config.sessions.keep_signed_in);
+            let kept_until = self.session.value.effective_kept_until(ctx.sealgate.config.sessions.keep_signed_in);
             return Ok(Some(sign_in::session_cookie(ctx, &cookie, kept_until)));
         }
         // The session may still exist under another id.

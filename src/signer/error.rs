@@ -69,10 +69,10 @@ pub enum SignerOpenError {
     Initialize { path: PathBuf, reason: String },
     /// No token has the configured label.
     #[error(
-        "hsm.token_label: no token has the label \"{label}\" ({found}); connect or initialize the token, or \
+        "hsm.token_label: no token has the label \"{label}\" ({reason}); connect or initialize the token, or \
          correct the label"
     )]
-    NoToken { label: String, found: String },
+    NoToken { label: String, reason: String },
     #[error(
         "hsm.token_label: {} tokens have the label \"{label}\" (serial numbers {}); give each token its own label",
         serials.len(), serials.join(", ")

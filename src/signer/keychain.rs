@@ -41,11 +41,11 @@ pub(super) struct Keychain {
 }
 
 struct Inner {
-    found: Vec<Arc<SigningKey>>,
+    keys: Vec<Arc<SigningKey>>,
     /// Owner of the token if each node has its own token, otherwise `None`.
     holder: Option<TokenHolder>,
     plan: Option<Plan>,
-    shown: Shown,
+    published: Shown,
 }
 
 #[derive(Clone)]
@@ -70,13 +70,13 @@ impl Shown {
 impl Keychain {
     /// Creates a keychain from the keys that the token contains. Until [`Self::set_key_ring`], the first
     /// key signs.
-    pub(super) fn new(token: &str, terms: KeyTerms, found: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
+    pub(super) fn new(token: &str, terms: KeyTerms, keys: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
-        let first = found.first().ok_or_else(no_key)?.public.clone();
-        let shown =
+        let first = keys.first().ok_or_else(no_key)?.public.clone();
+        let published =
             Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
-        let found = found.into_iter().map(Arc::new).collect();
-        let inner = RwLock::new(Inner { found, holder: None, plan: None, shown });
+        let keys = keys.into_iter().map(Arc::new).collect();
+        let inner = RwLock::new(Inner { keys, holder: None, plan: None, published });
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
     }
 
@@ -87,12 +87,12 @@ impl Keychain {
 
     /// Returns the key in the token with this kid, whether it is published or not.
     pub(super) fn find(&self, kid: &KeyId) -> Option<Arc<SigningKey>> {
-        self.read(|inner| inner.found.iter().find(|key| key.public.kid() == kid).cloned())
+        self.read(|inner| inner.keys.iter().find(|key| key.public.kid() == kid).cloned())
     }
 
     /// Returns the attributes that the token reports for each key.
-    pub(super) fn found(&self) -> Vec<KeyReport> {
-        self.read(|inner| inner.found.iter().map(|key| key.report.clone()).collect())
+    pub(super) fn key_reports(&self) -> Vec<KeyReport> {
+        self.read(|inner| inner.keys.iter().map(|key| key.report.clone()).collect())
     }
 
     /// Returns the key that signs now, or `None` if it is missing in the token.
@@ -107,14 +107,14 @@ impl Keychain {
     pub(super) fn key_set(&self) -> Arc<KeySet> {
         let (set, stale) = self.read(|inner| {
             let now = inner.plan.as_ref().map(|plan| plan.clock.now());
-            (Arc::clone(&inner.shown.set), now.is_some_and(|now| !inner.shown.holds(now)))
+            (Arc::clone(&inner.published.set), now.is_some_and(|now| !inner.published.holds(now)))
         });
         if !stale {
             return set;
         }
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.arrange();
-        Arc::clone(&inner.shown.set)
+        Arc::clone(&inner.published.set)
     }
 
     /// Marks the token as the token of this node only.
@@ -164,9 +164,9 @@ impl Keychain {
 
     /// Stores the keys that a scan found, and sends the outcome to the waiting callers.
     pub(super) fn scanned(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
-        let outcome = outcome.map(|found| {
+        let outcome = outcome.map(|keys| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            inner.found = found.into_iter().map(Arc::new).collect();
+            inner.keys = keys.into_iter().map(Arc::new).collect();
             if inner.plan.is_some() {
                 inner.arrange();
             }
@@ -189,7 +189,7 @@ impl Keychain {
 
 impl Inner {
     fn public(&self) -> Vec<PublicKey> {
-        self.found.iter().map(|key| key.public.clone()).collect()
+        self.keys.iter().map(|key| key.public.clone()).collect()
     }
 
     /// Computes the key set that the key ring requires now.
@@ -197,7 +197,7 @@ impl Inner {
         let Some(Plan { ring, clock }) = &self.plan else { return };
         let now = clock.now();
         let public = |kid: &str| {
-            let key = self.found.iter().find(|key| key.public.kid().as_str() == kid);
+            let key = self.keys.iter().find(|key| key.public.kid().as_str() == kid);
             key.map(|key| key.public.clone())
         };
         let mut published: Vec<PublicKey> = if let Some(holder) = &self.holder {
@@ -207,9 +207,9 @@ impl Inner {
             published.filter_map(|life| public(&life.kid)).collect()
         };
         let active = ring.active(now, |kid| public(kid).is_some()).and_then(|life| public(&life.kid));
-        let shown = &self.shown.set;
+        let published_set = &self.published.set;
         let set = if let Some(active) = active {
-            if active.kid() != shown.active().kid() {
+            if active.kid() != published_set.active().kid() {
                 tracing::info!(kid = active.kid().as_str(), "the active signing key changed");
             }
             published.retain(|key| key.kid() != active.kid());
@@ -230,14 +230,14 @@ impl Inner {
             } else {
                 tracing::error!(kid = due, "the active signing key is not in the token");
             }
-            let last = shown.active().clone();
+            let last = published_set.active().clone();
             let removed = ring.find(last.kid().as_str());
             let removed = removed.is_some_and(|life| ring.state(life, now) == KeyState::Removed);
             published.retain(|key| key.kid() != last.kid());
             let set = KeySet::new(last, published);
             if removed { set.withdrawing_active() } else { set }
         };
-        self.shown = Shown { set: Arc::new(set.following(shown)), from: now, until: ring.next_change(now) };
+        self.published = Shown { set: Arc::new(set.following(published_set)), from: now, until: ring.next_change(now) };
     }
 }
 
@@ -318,8 +318,8 @@ pub struct EndorsementPlan {
     pub untrusted: Vec<String>,
 }
 
-fn judge<T>(holder: &TokenHolder, found: &[PublicKey], judge: impl FnOnce(&Trust<'_>) -> T) -> T {
-    let in_token = |kid: &str| found.iter().any(|key| key.kid().as_str() == kid);
+fn judge<T>(holder: &TokenHolder, own_keys: &[PublicKey], judge: impl FnOnce(&Trust<'_>) -> T) -> T {
+    let in_token = |kid: &str| own_keys.iter().any(|key| key.kid().as_str() == kid);
     let verify = |jwk: &PublicJwk, message: &[u8], signature: &[u8]| {
         PublicKey::from_jwk(jwk).is_some_and(|key| key.verify(message, signature))
     };
@@ -328,18 +328,18 @@ fn judge<T>(holder: &TokenHolder, found: &[PublicKey], judge: impl FnOnce(&Trust
 
 /// Returns the keys of the ring that this node publishes: the keys in its own token, and the
 /// trusted keys of other nodes.
-pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, found: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
+pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, own_keys: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
     let key = |life: &KeyLife| {
-        let own = found.iter().find(|key| key.kid().as_str() == life.kid).cloned();
+        let own = own_keys.iter().find(|key| key.kid().as_str() == life.kid).cloned();
         own.or_else(|| PublicKey::from_jwk(life.jwk.as_ref()?).filter(|key| key.kid().as_str() == life.kid))
     };
-    judge(holder, found, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
+    judge(holder, own_keys, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
 }
 
 pub(super) fn endorsement_plan(
     ring: &KeyRing,
     holder: &TokenHolder,
-    found: &[PublicKey],
+    own_keys: &[PublicKey],
     now: UnixTime,
 ) -> EndorsementPlan {
     let is_undescribed = |key: &PublicKey| {
@@ -348,11 +348,11 @@ pub(super) fn endorsement_plan(
         let life = life.filter(|life| ring.state(life, now) != KeyState::Removed);
         life.is_some_and(|life| life.jwk.as_ref() != Some(&key.public_jwk()))
     };
-    let undescribed = found.iter().filter(|key| is_undescribed(key));
+    let undescribed = own_keys.iter().filter(|key| is_undescribed(key));
     let undescribed = undescribed.map(|key| (key.kid().to_string(), key.public_jwk())).collect();
-    judge(holder, found, |trust| {
+    judge(holder, own_keys, |trust| {
         let with_key = |due: DueEndorsement| {
-            let by = found.iter().find(|key| key.kid().as_str() == due.by)?;
+            let by = own_keys.iter().find(|key| key.kid().as_str() == due.by)?;
             Some((by.kid().clone(), due))
         };
         let due = ring.due_endorsements(trust, now).into_iter().filter_map(with_key).collect();

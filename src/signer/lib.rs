@@ -80,7 +80,7 @@ pub trait Signer: Send + Sync {
     fn key_set(&self) -> Arc<KeySet>;
 
     /// Returns the attributes of the keys with the configured label, as of the last scan.
-    fn found(&self) -> Vec<KeyReport>;
+    fn key_reports(&self) -> Vec<KeyReport>;
 
     /// Scans the keys in the token and tests that each of them signs.
     ///

@@ -86,12 +86,12 @@ impl Module {
                 }
                 token.slot
             }
-            Err(SignerOpenError::NoToken { found, .. }) => {
+            Err(SignerOpenError::NoToken { reason, .. }) => {
                 let slots = self.context.get_slots_with_token().map_err(device)?;
                 let is_free =
                     |slot: &Slot| self.context.get_token_info(*slot).is_ok_and(|token| !token.token_initialized());
                 let slot = slots.into_iter().find(is_free);
-                let slot = slot.ok_or(SignerOpenError::NoToken { label: label.to_owned(), found })?;
+                let slot = slot.ok_or(SignerOpenError::NoToken { label: label.to_owned(), reason })?;
                 self.context.init_token(slot, so_pin, label).map_err(device)?;
                 slot
             }
@@ -113,11 +113,11 @@ impl Module {
         let mut others = Vec::new();
         for slot in slots {
             match self.context.get_token_info(slot) {
-                Ok(found) if !found.token_initialized() => {}
-                Ok(found) if found.label() == label && serial.is_none_or(|serial| found.serial_number() == serial) => {
-                    matching.push(Token { slot, serial: found.serial_number().to_owned() });
+                Ok(token) if !token.token_initialized() => {}
+                Ok(token) if token.label() == label && serial.is_none_or(|serial| token.serial_number() == serial) => {
+                    matching.push(Token { slot, serial: token.serial_number().to_owned() });
                 }
-                Ok(found) => others.push(format!("\"{}\"", found.label())),
+                Ok(token) => others.push(format!("\"{}\"", token.label())),
                 // The requested token may work although another token does not.
                 Err(error) => others.push(format!("slot {slot} unreadable: {}", describe(&error))),
             }
@@ -125,11 +125,11 @@ impl Module {
         match matching.len() {
             1 => Ok(matching.swap_remove(0)),
             0 if others.is_empty() => {
-                Err(SignerOpenError::NoToken { label: label.to_owned(), found: "the module lists no tokens".into() })
+                Err(SignerOpenError::NoToken { label: label.to_owned(), reason: "the module lists no tokens".into() })
             }
             0 => Err(SignerOpenError::NoToken {
                 label: label.to_owned(),
-                found: format!("found: {}", others.join(", ")),
+                reason: format!("found: {}", others.join(", ")),
             }),
             _ => Err(SignerOpenError::TwoTokens {
                 label: label.to_owned(),

@@ -69,7 +69,7 @@ impl Pkcs11Signer {
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
         let opened = open_token(&module, hsm, &pin);
-        let (login, found) = match opened {
+        let (login, keys) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 if initialized == Initialized::Here
@@ -81,7 +81,7 @@ impl Pkcs11Signer {
             }
         };
 
-        let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::from_config(hsm), found)?);
+        let keys = Arc::new(Keychain::new(&hsm.token_label, KeyTerms::from_config(hsm), keys)?);
         let gate = Arc::new(Gate::new(hsm.sessions.max(1), login.token.slot, Arc::clone(&observer)));
         let (queue, jobs) = async_channel::bounded(hsm.queue.max(1));
         let worker = |number| Worker {
@@ -161,9 +161,9 @@ impl Pkcs11Signer {
     /// token does not respond.
     pub fn tls_key(&self, label: &str) -> Result<TlsKey, String> {
         let (own, require_local) = (label.to_owned(), self.keys.terms().require_local);
-        let found = self.perform(move |session| session.find_tls_key(&own, require_local));
-        let found = found.map_err(|error| format!("TLS key \"{label}\": {error}"))?;
-        found.map_err(|unfit| format!("TLS key \"{label}\": {unfit}"))
+        let key_result = self.perform(move |session| session.find_tls_key(&own, require_local));
+        let key_result = key_result.map_err(|error| format!("TLS key \"{label}\": {error}"))?;
+        key_result.map_err(|unfit| format!("TLS key \"{label}\": {unfit}"))
     }
 
     /// Signs a TLS handshake message with SHA-256. Returns a DER `ECDSA-Sig-Value`. Blocking.
@@ -286,8 +286,8 @@ impl Signer for Pkcs11Signer {
         self.keys.key_set()
     }
 
-    fn found(&self) -> Vec<KeyReport> {
-        self.keys.found()
+    fn key_reports(&self) -> Vec<KeyReport> {
+        self.keys.key_reports()
     }
 
     async fn scan(&self) -> Result<(), String> {

@@ -94,10 +94,10 @@ impl Supervisor {
         let epoch = self.gate.epoch();
         let outcome = {
             let Some(_supervising) = self.gate.supervise() else { return };
-            key::signing_keys(&self.login.session, &self.label, self.keys.terms()).and_then(|found| {
+            key::signing_keys(&self.login.session, &self.label, self.keys.terms()).and_then(|keys| {
                 let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
-                found.iter().try_for_each(|key| key::test_signature(&self.login.session, key)).map_err(device)?;
-                Ok(found)
+                keys.iter().try_for_each(|key| key::test_signature(&self.login.session, key)).map_err(device)?;
+                Ok(keys)
             })
         };
         if let Err(error) = &outcome {
@@ -115,14 +115,14 @@ impl Supervisor {
     /// The workers continue to sign, unless there is only one worker. With only one session, the
     /// device would block the worker's call, and the watchdog would report a hung call.
     fn make(&self, request: KeyGenerationRequest) {
-        let made = {
+        let generated = {
             let Some(_supervising) = self.gate.supervise_long(GENERATION_TIMEOUT) else { return };
             self.make_key(&request)
         };
         self.scan();
-        let kid = made.map_err(|error| error.to_string());
+        let kid = generated.map_err(|error| error.to_string());
         let seen = kid.and_then(|report| {
-            let seen = self.keys.found().iter().any(|key| key.kid == report.kid);
+            let seen = self.keys.key_reports().iter().any(|key| key.kid == report.kid);
             if seen { Ok(report) } else { Err("the token generated the key but does not list it; try again".into()) }
         });
         // The caller may have given up. The next request of the caller with the same id returns

@@ -270,15 +270,15 @@ impl EncodedPublicKey {
     }
 
     fn of_object(session: &Session, object: ObjectHandle) -> Result<Self, TokenFault> {
-        let mut found = Self::default();
+        let mut attributes = Self::default();
         for attribute in session.get_attributes(object, &[AttributeType::EcParams, AttributeType::EcPoint])? {
             match attribute {
-                Attribute::EcParams(bytes) if !bytes.is_empty() => found.parameters = Some(bytes),
-                Attribute::EcPoint(bytes) if !bytes.is_empty() => found.point = Some(bytes),
+                Attribute::EcParams(bytes) if !bytes.is_empty() => attributes.parameters = Some(bytes),
+                Attribute::EcPoint(bytes) if !bytes.is_empty() => attributes.point = Some(bytes),
                 _ => {}
             }
         }
-        Ok(found)
+        Ok(attributes)
     }
 }
 
@@ -312,17 +312,17 @@ pub fn generate_tls_key(hsm: &config::Hsm, label: &str, id: &[u8]) -> Result<Tls
         public.extend_from_slice(&common);
         let mut private = private_key_template();
         private.extend_from_slice(&common);
-        let made = session.generate_key_pair(&Mechanism::EccKeyPairGen, &public, &private);
-        let (public, private) = made.map_err(|error| device(error.into()))?;
-        let found = find(session, label, hsm.require_local).map_err(device)?;
-        if found.is_err() {
+        let key_pair = session.generate_key_pair(&Mechanism::EccKeyPairGen, &public, &private);
+        let (public, private) = key_pair.map_err(|error| device(error.into()))?;
+        let key_result = find(session, label, hsm.require_local).map_err(device)?;
+        if key_result.is_err() {
             for object in [public, private] {
                 if let Err(error) = session.destroy_object(object) {
                     tracing::error!(%error, id = hex(id), "cannot remove the unsuitable key; remove it by hand");
                 }
             }
         }
-        found.map_err(|unfit| unfit.of(&hsm.token_label, label))
+        key_result.map_err(|unfit| unfit.of(&hsm.token_label, label))
     })
 }
 
@@ -343,8 +343,8 @@ pub struct TlsKeyReport {
 }
 
 impl TlsKeyReport {
-    fn new(label: String, found: Result<TlsKey, UnfitTlsKey>) -> Self {
-        match found {
+    fn new(label: String, key_result: Result<TlsKey, UnfitTlsKey>) -> Self {
+        match key_result {
             Ok(key) => {
                 Self { label, id: Some(key.id()), algorithm: Some("EC P-256"), problem: None, is_missing: false }
             }
@@ -380,12 +380,12 @@ fn reports(session: &Session, hsm: &config::Hsm, expected: &[String]) -> Result<
     }
     let mut reports = Vec::new();
     for label in labels {
-        let found = match private_keys(session, &label)?[..] {
+        let key_result = match private_keys(session, &label)?[..] {
             [handle] => read(session, handle, &label, hsm.require_local)?,
             [] => Err(UnfitTlsKey::Missing { label: label.clone() }),
             ref several => Err(UnfitTlsKey::Several { count: several.len() }),
         };
-        reports.push(TlsKeyReport::new(label, found));
+        reports.push(TlsKeyReport::new(label, key_result));
     }
     Ok(reports)
 }

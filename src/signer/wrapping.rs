@@ -165,12 +165,12 @@ pub(super) fn ids(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, S
 /// key is required and the token has several wrapping keys. Other errors as for opening a signer.
 pub fn data_key(
     hsm: &config::Hsm,
-    kept: &[WrappedKey],
+    wrapped_keys: &[WrappedKey],
     fresh: FreshRandom,
 ) -> Result<Option<DataKey>, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        if let Some(known) = open_known(session, hsm, &keys, kept)? {
+        if let Some(known) = open_known(session, hsm, &keys, wrapped_keys)? {
             return Ok(Some(known));
         }
         match keys.as_slice() {
@@ -190,10 +190,10 @@ pub fn data_key(
 ///
 /// # Errors
 /// As [`data_key`].
-pub fn kept_data_key(hsm: &config::Hsm, kept: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
+pub fn kept_data_key(hsm: &config::Hsm, wrapped_keys: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        let opened = open_known(session, hsm, &keys, kept)?;
+        let opened = open_known(session, hsm, &keys, wrapped_keys)?;
         Ok(opened.map_or_else(|| KeptKey::NotOurs(keys.into_iter().map(|(_, id)| id).collect()), KeptKey::Opened))
     })
 }
@@ -217,12 +217,13 @@ pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<Wrapped
 fn open_known(
     session: &Session,
     hsm: &config::Hsm,
-    found: &[(ObjectHandle, String)],
-    kept: &[WrappedKey],
+    own_keys: &[(ObjectHandle, String)],
+    wrapped_keys: &[WrappedKey],
 ) -> Result<Option<DataKey>, SignerOpenError> {
-    let known =
-        found.iter().find_map(|(handle, id)| Some((*handle, kept.iter().find(|kept| kept.wrapping_id == *id)?)));
-    known.map(|(handle, kept)| unwrap(session, hsm, handle, kept)).transpose()
+    let known = own_keys
+        .iter()
+        .find_map(|(handle, id)| Some((*handle, wrapped_keys.iter().find(|key| key.wrapping_id == *id)?)));
+    known.map(|(handle, wrapped_key)| unwrap(session, hsm, handle, wrapped_key)).transpose()
 }
 
 /// Returns the reasons why the wrapping keys in the token cannot be used. Reads only the token, not
@@ -262,7 +263,7 @@ fn unwrap(
     session: &Session,
     hsm: &config::Hsm,
     handle: ObjectHandle,
-    kept: &WrappedKey,
+    wrapped_key: &WrappedKey,
 ) -> Result<DataKey, SignerOpenError> {
     let broken = || {
         refused(
@@ -270,14 +271,14 @@ fn unwrap(
             format!(
                 "it cannot decrypt the data key in the store (CKA_ID {}): the token does not belong to this \
                  store, or the record was altered; restore the right token or store",
-                kept.wrapping_id
+                wrapped_key.wrapping_id
             ),
         )
     };
-    let plain = decrypt(session, handle, &kept.wrapping_id, &kept.bytes);
+    let plain = decrypt(session, handle, &wrapped_key.wrapping_id, &wrapped_key.bytes);
     let plain = plain.map_err(|failed| match (&failed, failed.fault().class) {
         (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
-            failed.to_open_error(hsm, &kept.wrapping_id)
+            failed.to_open_error(hsm, &wrapped_key.wrapping_id)
         }
         // Tokens return different codes for a wrong tag. SoftHSM returns GENERAL_ERROR.
         (Failed::Other(fault), _) => {
@@ -339,16 +340,16 @@ fn make(session: &Session, hsm: &config::Hsm, id: &[u8]) -> Result<ObjectHandle,
 
 /// Tests a new wrapping key. Returns the required properties that it lacks.
 fn test_wrapping(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<Vec<String>, TokenFault> {
-    let wanted = [
+    let attributes = [
         Attribute::Sensitive(true),
         Attribute::AlwaysSensitive(true),
         Attribute::Extractable(false),
         Attribute::NeverExtractable(true),
         Attribute::Local(true),
     ];
-    let kinds: Vec<AttributeType> = wanted.iter().map(Attribute::attribute_type).collect();
+    let kinds: Vec<AttributeType> = attributes.iter().map(Attribute::attribute_type).collect();
     let stated = session.get_attributes(handle, &kinds)?;
-    let missing = wanted.iter().filter(|attribute| !stated.contains(attribute));
+    let missing = attributes.iter().filter(|attribute| !stated.contains(attribute));
     let mut faults: Vec<String> = missing.map(|attribute| format!("not {attribute:?}")).collect();
     if let Err(failed) = try_out(session, handle, &hex(id)) {
         faults.push(format!("it does not encrypt with {} ({})", MechanismType::AES_GCM, failed.fault()));

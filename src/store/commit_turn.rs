@@ -42,14 +42,14 @@ impl CommitTurn {
         to_end: Duration,
     ) -> Result<Outcome, EngineError> {
         let mut answer = pin!(answer);
-        let answered = match timeout(to_begin, answer.as_mut()).await {
-            Ok(answered) => answered,
+        let result = match timeout(to_begin, answer.as_mut()).await {
+            Ok(result) => result,
             Err(_) if self.withdraw() => return Err(EngineError::Timeout),
             Err(_) => match timeout(to_end, answer).await {
-                Ok(answered) => answered,
+                Ok(result) => result,
                 Err(_) => return Err(EngineError::Unknown),
             },
         };
-        answered.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer thread has stopped".to_owned())))
+        result.unwrap_or_else(|_| Err(EngineError::Unavailable("its writer thread has stopped".to_owned())))
     }
 }

@@ -27,10 +27,10 @@ pub enum StoreError {
     #[error("the password for the application {app} cannot be decrypted ({why}); it must be entered again")]
     UnreadableAppCredential { app: String, why: SealError },
     /// A newer version of the program has written the store.
-    #[error("{}", newer(*.found, *.known))]
+    #[error("{}", newer(*.format, *.known))]
     Newer {
         /// Format of the store.
-        found: u32,
+        format: u32,
         /// Newest format of this program.
         known: u32,
     },

@@ -38,7 +38,7 @@ impl Store {
     pub(super) async fn format(&self) -> Result<Option<Loaded<u32>>, StoreError> {
         let known = u32::from(newest());
         match self.load::<u32>(table::format()).await? {
-            Some(Loaded { value: found, .. }) if found > known => Err(StoreError::Newer { found, known }),
+            Some(Loaded { value: format, .. }) if format > known => Err(StoreError::Newer { format, known }),
             format => Ok(format),
         }
     }
@@ -205,14 +205,14 @@ impl FormatRange {
     }
 
     /// Returns the reason why a program with this range cannot serve a store in this format.
-    pub(super) fn fault(self, found: u32) -> Option<String> {
+    pub(super) fn fault(self, format: u32) -> Option<String> {
         let Self { from, to } = self;
-        if found > to {
-            return Some(newer(found, to));
+        if format > to {
+            return Some(newer(format, to));
         }
-        (found < from).then(|| {
+        (format < from).then(|| {
             format!(
-                "the store has format {found}, and this version serves {from} to {to} in a cluster; start \
+                "the store has format {format}, and this version serves {from} to {to} in a cluster; start \
                  the previous version on all nodes and run its `sealgate store upgrade` first"
             )
         })
@@ -220,9 +220,9 @@ impl FormatRange {
 }
 
 /// Returns the error text for a store that a newer program has written.
-pub(super) fn newer(found: u32, known: u32) -> String {
+pub(super) fn newer(format: u32, known: u32) -> String {
     format!(
-        "the store has format {found}, and this version reads up to {known}; use the version of sealgate \
+        "the store has format {format}, and this version reads up to {known}; use the version of sealgate \
          that wrote it, or a newer one"
     )
 }

@@ -68,19 +68,19 @@ impl Store {
     /// Retries if only the guard's records have changed, for instance because the use of the
     /// session was recorded, or because the user changed the name in another tab.
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
-        let mut held = self.check(guard).await?;
+        let mut guards = self.check(guard).await?;
         for _ in 0..MAX_CONFLICTS {
             let mut guarded = changes.clone();
             let known = |key: &Key| changes.expect.iter().any(|expect| key_of(expect) == key);
-            guarded.expect.extend(held.iter().filter(|expect| !known(key_of(expect))).cloned());
+            guarded.expect.extend(guards.iter().filter(|expect| !known(key_of(expect))).cloned());
             if self.commit_unguarded(guarded).await? == Committed::Yes {
                 return Ok(Committed::Yes);
             }
             let now = self.check(guard).await?;
-            if now == held {
+            if now == guards {
                 return Ok(Committed::Conflict);
             }
-            held = now;
+            guards = now;
         }
         Err(StoreError::Contended)
     }

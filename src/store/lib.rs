@@ -105,8 +105,8 @@ struct Sealing {
 #[derive(Debug, Default)]
 struct AuditCounts {
     /// Number of stored events per age index, from the last count and the events added since.
-    kept: [AtomicUsize; 2],
-    counted: Mutex<Option<Instant>>,
+    event_counts: [AtomicUsize; 2],
+    counted_at: Mutex<Option<Instant>>,
 }
 
 /// Handle to the store. Clones share all state.

@@ -40,7 +40,7 @@ pub struct Swept {
     pub removed: usize,
     /// Number of records that now expire later than their entry in the expiry index. They got a new
     /// entry.
-    pub kept: usize,
+    pub rescheduled: usize,
     /// Deleted clients, which were self-registered and never used.
     pub clients: Vec<ClientId>,
     /// Whether more records may be due.
@@ -106,7 +106,7 @@ struct Due<'e> {
     number: usize,
     entry: &'e Key,
     record: &'e [u8],
-    found: Result<Option<Value>, StoreError>,
+    stored: Result<Option<Value>, StoreError>,
 }
 
 impl Store {
@@ -168,8 +168,8 @@ impl Store {
             }
         }
         self.commit_judged(judged, fence, &mut swept, &mut done).await?;
-        let gone = done.iter().take_while(|done| **done).count();
-        if let Some((last, _)) = gone.checked_sub(1).and_then(|last| rows.get(last)) {
+        let done_count = done.iter().take_while(|done| **done).count();
+        if let Some((last, _)) = done_count.checked_sub(1).and_then(|last| rows.get(last)) {
             place.after = Some(last.clone());
         }
         Ok(swept)
@@ -178,20 +178,20 @@ impl Store {
     /// Reads the records of these entries. A damaged record does not affect the others.
     async fn read_due<'e>(&self, due: Vec<(usize, &'e Key, &'e [u8])>) -> Result<Vec<Due<'e>>, StoreError> {
         let keys: Vec<Key> = due.iter().map(|(_, _, record)| record.to_vec()).collect();
-        let found = match self.engine.get_many(&keys).await {
-            Ok(found) => found.into_iter().map(Ok).collect(),
+        let values = match self.engine.get_many(&keys).await {
+            Ok(values) => values.into_iter().map(Ok).collect(),
             Err(EngineError::Damaged(_)) => {
-                let mut found = Vec::with_capacity(keys.len());
+                let mut values = Vec::with_capacity(keys.len());
                 for key in &keys {
-                    found.push(self.engine.get(key).await.map_err(StoreError::from));
+                    values.push(self.engine.get(key).await.map_err(StoreError::from));
                 }
-                found
+                values
             }
             Err(error) => return Err(error.into()),
         };
-        let found: Vec<Result<Option<Value>, StoreError>> = found;
-        let due = due.into_iter().zip(found);
-        Ok(due.map(|((number, entry, record), found)| Due { number, entry, record, found }).collect())
+        let values: Vec<Result<Option<Value>, StoreError>> = values;
+        let due = due.into_iter().zip(values);
+        Ok(due.map(|((number, entry, record), stored)| Due { number, entry, record, stored }).collect())
     }
 
     async fn commit_judged(
@@ -238,7 +238,7 @@ impl Store {
             *done = true;
         }
         let Some(table) = one.removed else {
-            swept.kept += 1;
+            swept.rescheduled += 1;
             return;
         };
         swept.removed += 1;
@@ -280,24 +280,26 @@ impl Store {
         now: UnixTime,
         swept: &mut Swept,
     ) -> Result<bool, StoreError> {
-        let gone = vec![due.entry.clone()];
+        let entries = vec![due.entry.clone()];
         let client = match due.decoded::<Client>() {
             Ok(Some(client)) => client,
             Ok(None) => {
-                swept.kept += 1;
-                return Ok(self.commit(fence.around(entry_deletion(gone))).await? == Committed::Yes);
+                swept.rescheduled += 1;
+                return Ok(self.commit(fence.around(entry_deletion(entries))).await? == Committed::Yes);
             }
             Err(error) if is_of_record(&error) => {
                 log_skipped(due.record, &error);
-                swept.kept += 1;
+                swept.rescheduled += 1;
                 let put = vec![(table::expiry(now.plus(RETRY_DELAY), due.record), Vec::new())];
-                return Ok(self.commit(fence.around(Changes { put, ..entry_deletion(gone) })).await? == Committed::Yes);
+                return Ok(
+                    self.commit(fence.around(Changes { put, ..entry_deletion(entries) })).await? == Committed::Yes
+                );
             }
             Err(error) => return Err(error),
         };
         if !client.value.is_left_unused(now) {
-            swept.kept += 1;
-            return Ok(self.commit(fence.around(entry_deletion(gone))).await? == Committed::Yes);
+            swept.rescheduled += 1;
+            return Ok(self.commit(fence.around(entry_deletion(entries))).await? == Committed::Yes);
         }
         // If the client redeems a code at the same time, its request first records the use of the
         // client. So either that commit or this one conflicts.
@@ -307,7 +309,7 @@ impl Store {
             ..Changes::default()
         };
         if self.commit(fence.around(changes)).await? == Committed::Conflict {
-            swept.kept += 1;
+            swept.rescheduled += 1;
             return Ok(false);
         }
         self.registration_gone(&client.value);
@@ -346,17 +348,17 @@ fn entry_deletion(delete: Vec<Key>) -> Changes {
 
 impl Due<'_> {
     fn decoded<T: DeserializeOwned>(&self) -> Result<Option<Loaded<T>>, StoreError> {
-        let bytes = self.found.clone()?;
+        let bytes = self.stored.clone()?;
         bytes.map(|bytes| record::decode(self.record, bytes)).transpose()
     }
 }
 
 fn judge(due: Due<'_>, now: UnixTime) -> Result<SweepDecision, StoreError> {
-    let Due { number, entry, record, found } = due;
+    let Due { number, entry, record, stored } = due;
     let mut delete = vec![entry.clone()];
-    let found =
-        found.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
-    let (bytes, expires_at, entries) = match found {
+    let stored =
+        stored.and_then(|bytes| bytes.map(|bytes| Ok((bytes.clone(), expiry_and_entries(record, bytes)?))).transpose());
+    let (bytes, expires_at, entries) = match stored {
         Ok(Some((bytes, (expires_at, entries)))) => (bytes, expires_at, entries),
         // The record was deleted before it expired.
         Ok(None) => {

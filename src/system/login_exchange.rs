@@ -33,12 +33,12 @@ impl LoginExchange for WebExchange {
         let web = Arc::clone(&self.0);
         let send = move || {
             let LoginRequest { method, url, headers, body, timeout } = request;
-            let mut sent = Request::builder().method(method).uri(url.as_str());
-            if let Some(all) = sent.headers_mut() {
+            let mut builder = Request::builder().method(method).uri(url.as_str());
+            if let Some(all) = builder.headers_mut() {
                 *all = headers;
             }
-            let sent = sent.body(body.as_slice()).map_err(|error| error.to_string())?;
-            web.send_secret(sent, timeout)
+            let http_request = builder.body(body.as_slice()).map_err(|error| error.to_string())?;
+            web.send_secret(http_request, timeout)
         };
         tokio::task::spawn_blocking(send).await.unwrap_or_else(|error| Err(error.to_string()))
     }

@@ -464,8 +464,8 @@ impl Metrics {
     }
 
     /// Records whether this node holds the lease with this name.
-    pub fn lease_held(&self, name: &str, held: bool) {
-        self.leases.with_label_values(&[name]).set(i64::from(held));
+    pub fn lease_held(&self, name: &str, is_held: bool) {
+        self.leases.with_label_values(&[name]).set(i64::from(is_held));
     }
 
     /// Removes the series of a certificate that is no longer in use.
@@ -528,7 +528,7 @@ impl Metrics {
 
     /// Counts a request of this node for a share of a cluster-wide limit.
     pub fn limit_block(&self, outcome: BlockOutcome) {
-        self.limits.asked(outcome);
+        self.limits.block_requested(outcome);
     }
 
     /// Counts an issued token.
@@ -553,7 +553,7 @@ impl Metrics {
 
     /// Counts an attempt to verify a second factor or a passkey.
     pub fn factor_tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
-        self.factors.tried(method, outcome);
+        self.factors.count_attempt(method, outcome);
     }
 
     /// Records how many users have which factors.

@@ -44,7 +44,7 @@ pub fn verify_named(certificate: &CertificateDer<'_>, name: &ServerName<'_>, now
 #[derive(Debug)]
 pub struct NamedOrIssued {
     issued: Arc<WebPkiServerVerifier>,
-    named: Vec<CertificateDer<'static>>,
+    named_leaves: Vec<CertificateDer<'static>>,
 }
 
 impl NamedOrIssued {
@@ -52,11 +52,11 @@ impl NamedOrIssued {
     /// If there are no authorities.
     pub fn new(
         authorities: RootCertStore,
-        named: Vec<CertificateDer<'static>>,
+        named_leaves: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<Self>, String> {
         let issued = WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), provider).build();
-        Ok(Arc::new(Self { issued: issued.map_err(|error| error.to_string())?, named }))
+        Ok(Arc::new(Self { issued: issued.map_err(|error| error.to_string())?, named_leaves }))
     }
 }
 
@@ -69,7 +69,7 @@ impl ServerCertVerifier for NamedOrIssued {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.named.iter().any(|named| named == end_entity) {
+        if self.named_leaves.iter().any(|certificate| certificate == end_entity) {
             return verify_named(end_entity, name, now).map(|()| ServerCertVerified::assertion());
         }
         self.issued.verify_server_cert(end_entity, intermediates, name, ocsp, now)

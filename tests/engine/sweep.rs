@@ -139,10 +139,10 @@ async fn only_damaged_records_are_skipped_for_a_day() {
     assert!(store.sweep(LATER, 9).await.is_err());
     engine.silent.store(false, Ordering::SeqCst);
     let swept = store.sweep(LATER, 9).await.unwrap();
-    assert_eq!((swept.removed, swept.kept), (1, 1), "{swept:?}");
+    assert_eq!((swept.removed, swept.rescheduled), (1, 1), "{swept:?}");
     assert_eq!(store.sweep(LATER, 9).await.unwrap(), Swept::default());
     let tomorrow = LATER.plus(Duration::from_hours(25));
-    assert_eq!(store.sweep(tomorrow, 9).await.unwrap().kept, 1, "it is checked again");
+    assert_eq!(store.sweep(tomorrow, 9).await.unwrap().rescheduled, 1, "it is checked again");
 }
 
 /// Removes all expired records. Returns their number.

@@ -247,7 +247,7 @@ async fn a_newer_store_is_refused_and_unchanged() {
     let before = rows(&*engine).await;
     for refused in [Store::open(engine.clone(), 10).await, Store::open_for_export(engine.clone()).await] {
         let error = refused.map(|_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Newer { found: 200, known: 7 }), "{error}");
+        assert!(matches!(error, StoreError::Newer { format: 200, known: 7 }), "{error}");
         assert!(error.to_string().contains("use the version of sealgate that wrote it, or a newer one"), "{error}");
     }
     assert_eq!(rows(&*engine).await, before);

@@ -225,8 +225,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         add(name, login(Some(client), account, Some(problem)));
     }
 
-    for (name, asked) in [("forgot-password", false), ("forgot-password-asked", true)] {
-        add(name, html(&ForgotPasswordPage { frame: frame(), action, csrf, asked, sign_in: action }));
+    for (name, is_requested) in [("forgot-password", false), ("forgot-password-asked", true)] {
+        add(name, html(&ForgotPasswordPage { frame: frame(), action, csrf, is_requested, sign_in: action }));
     }
     for (name, problem) in [
         ("new-password", None),

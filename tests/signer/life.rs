@@ -64,9 +64,9 @@ fn a_running_signer_finds_a_key_generated_later() {
         let clock = Arc::new(FixedClock::at(at(1100)));
         signer.set_key_ring(rotation(&first, &second), clock);
         assert_eq!(published(&signer), [first.kid.to_string()], "a key that is not in the token cannot be published");
-        assert_eq!(signer.found().len(), 1);
+        assert_eq!(signer.key_reports().len(), 1);
         block_on(signer.scan()).unwrap();
-        assert_eq!(signer.found().len(), 2);
+        assert_eq!(signer.key_reports().len(), 2);
         assert_eq!(signer.key_set().active().kid(), &second.kid);
         sign_one(&signer, b"by the second").unwrap();
         assert_eq!(counts.resets(), 0);
@@ -83,7 +83,7 @@ fn an_unsuitable_key_does_not_affect_the_known_keys() {
         let error = block_on(signer.scan()).unwrap_err();
         assert!(error.contains("0806") && error.contains("CKA_DECRYPT is true"), "{error}");
         sign_one(&signer, b"as before").unwrap();
-        assert_eq!((signer.found().len(), counts.resets()), (1, 0));
+        assert_eq!((signer.key_reports().len(), counts.resets()), (1, 0));
         assert!(signer.ready());
     });
 }

@@ -85,7 +85,7 @@ fn one_of_several_servers_generates_the_key() {
             let next = &ring.keys()[1];
             assert_eq!(next.activate_at, Some(world.clock.now().plus(Duration::from_hours(25))));
             world.signer.scan().await.unwrap();
-            assert_eq!(world.signer.found().len(), 2, "no second key is left in the token");
+            assert_eq!(world.signer.key_reports().len(), 2, "no second key is left in the token");
             let made: u64 = servers.iter().map(|server| server.metrics.key_rotations.get()).sum();
             assert_eq!(made, 1);
             assert_eq!(world.signer.key_set().iter().count(), 2, "published at once");
@@ -141,7 +141,7 @@ fn a_key_whose_creator_died_is_adopted_at_the_next_start() {
             assert_eq!(ring.keys().len(), 2);
             let life = ring.find(made.kid.as_str()).unwrap();
             assert_eq!(ring.state(life, now), KeyState::PrePublished);
-            assert_eq!(world.signer.found().len(), 2, "no further key was made");
+            assert_eq!(world.signer.key_reports().len(), 2, "no further key was made");
         });
     });
 }
@@ -160,7 +160,7 @@ fn a_key_generated_by_another_server_is_published() {
             announced.unwrap().unwrap();
             server.reload_key_ring().await.unwrap();
             assert_eq!(world.signer.key_set().iter().count(), 1, "not seen yet");
-            run_until(&[server], |_| world.signer.found().len() == 2).await;
+            run_until(&[server], |_| world.signer.key_reports().len() == 2).await;
             assert_eq!(world.signer.key_set().iter().count(), 2);
         });
     });

@@ -52,9 +52,10 @@ pub(super) const INVITED: Columns = Columns(&[
 
 pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
     let first = text.lines().next().unwrap_or_default();
-    let named = named_delimiter(first);
-    let header = if named.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
-    let delimiter = named.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
+    let declared_delimiter = named_delimiter(first);
+    let header = if declared_delimiter.is_some() { text.lines().nth(1).unwrap_or_default() } else { first };
+    let delimiter =
+        declared_delimiter.unwrap_or(if header.contains(';') && !header.contains(',') { b';' } else { b',' });
     // Rows with a different number of fields are reported below, with their line number.
     let mut reader = ReaderBuilder::new()
         .delimiter(delimiter)
@@ -69,11 +70,11 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
         let at = record.position().and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or_default();
         let line = lines.number_at(at);
         let Some(columns) = &columns else {
-            if named.is_some() && line == 1 {
+            if declared_delimiter.is_some() && line == 1 {
                 continue;
             }
             match known.resolve(&record, line) {
-                Ok(found) => columns = Some(found),
+                Ok(resolved) => columns = Some(resolved),
                 Err(faults) => return file.faults.extend(faults),
             }
             continue;
@@ -111,8 +112,9 @@ impl Columns {
     fn resolve(&self, header: &StringRecord, line: usize) -> Result<Vec<Column>, Vec<LineFault>> {
         let (mut columns, mut faults) = (Vec::new(), Vec::new());
         for (number, cell) in (1..).zip(header) {
-            let found = self.0.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
-            match found {
+            let known_column =
+                self.0.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
+            match known_column {
                 Some(column) if !columns.contains(&column) => columns.push(column),
                 Some(_) => {
                     faults.push(LineFault::new(line, format_args!("column {number} is repeated; remove one")));
@@ -201,8 +203,8 @@ impl Lines<'_> {
     fn number_at(&mut self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let passed = self.text.get(self.at..at + breaks).unwrap_or_default();
-        self.number += memchr_iter(b'\n', passed).count();
+        let text_before = self.text.get(self.at..at + breaks).unwrap_or_default();
+        self.number += memchr_iter(b'\n', text_before).count();
         self.at = at + breaks;
         self.number
     }
@@ -270,12 +272,12 @@ mod tests {
             let file = csv(&text);
             let lines: Vec<_> = file.rows.iter().map(|row| row.line).collect();
             assert_eq!(lines, [2, 7], "{end:?}");
-            let told = faults(&file);
+            let messages = faults(&file);
             assert!(
-                told.len() == 2 && told[0].starts_with("5: the row has 1 fields, and the header has 2"),
-                "{told:?}"
+                messages.len() == 2 && messages[0].starts_with("5: the row has 1 fields, and the header has 2"),
+                "{messages:?}"
             );
-            assert!(told[1].starts_with("6: the row has 3 fields"), "{told:?}");
+            assert!(messages[1].starts_with("6: the row has 3 fields"), "{messages:?}");
         }
     }
 

@@ -48,8 +48,8 @@ mod tests {
         let row = |at: usize| (file.rows[at].line, file.rows[at].username.as_str(), file.rows[at].email.as_str());
         assert_eq!((row(0), row(1)), ((2, "anna", "anna@example.test"), (4, "", "ben@other.test")));
         assert_eq!(file.rows[0].password_hash.expose(), "$2y$05$x");
-        let told = faults(&file);
-        assert!(told.len() == 2 && told[0].starts_with("5: the line is not NAME:HASH"), "{told:?}");
-        assert!(told[1].starts_with("6: the line has more than two fields"), "{told:?}");
+        let messages = faults(&file);
+        assert!(messages.len() == 2 && messages[0].starts_with("5: the line is not NAME:HASH"), "{messages:?}");
+        assert!(messages[1].starts_with("6: the line has more than two fields"), "{messages:?}");
     }
 }

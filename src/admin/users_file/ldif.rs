@@ -141,9 +141,9 @@ impl Entry {
 
     fn take(&mut self, line: usize, attribute: &str, value: &str) {
         // If there are several values, the first is used.
-        let first = |kept: &mut String| {
-            if kept.is_empty() {
-                value.clone_into(kept);
+        let first = |field: &mut String| {
+            if field.is_empty() {
+                value.clone_into(field);
             }
         };
         match attribute {
@@ -267,7 +267,7 @@ fn common_name(name: &str) -> Option<String> {
     if !attribute.trim().eq_ignore_ascii_case("cn") {
         return None;
     }
-    let (mut found, mut bytes) = (Vec::new(), rest.trim_start().bytes());
+    let (mut value, mut bytes) = (Vec::new(), rest.trim_start().bytes());
     while let Some(byte) = bytes.next() {
         match byte {
             b',' | b'+' | b';' => break,
@@ -276,15 +276,15 @@ fn common_name(name: &str) -> Option<String> {
                 match char::from(next).to_digit(16) {
                     Some(high) => {
                         let low = char::from(bytes.next()?).to_digit(16)?;
-                        found.push(u8::try_from(high * 16 + low).ok()?);
+                        value.push(u8::try_from(high * 16 + low).ok()?);
                     }
-                    None => found.push(next),
+                    None => value.push(next),
                 }
             }
-            other => found.push(other),
+            other => value.push(other),
         }
     }
-    String::from_utf8(found).ok().map(|found| found.trim().to_owned()).filter(|found| !found.is_empty())
+    String::from_utf8(value).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

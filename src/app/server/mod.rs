@@ -266,7 +266,7 @@ impl Server {
         if let Some(tls) = tls {
             let set = Arc::clone(&snapshots);
             tasks.push(Background::new("certificates", |stop| {
-                watch_tls(tls, move |shown| set.current().front.certificates(shown), stop)
+                watch_tls(tls, move |served| set.current().front.certificates(served), stop)
             }));
         }
         tasks.push(Background::new("upstreams", |stop| watch_upstreams(snapshots, stop)));

@@ -71,9 +71,9 @@ async fn run<F: Fn(&LoginRequest) -> Result<Reply, String> + Sync>(
     let now = UnixTime::from_seconds(1_700_000_000);
     let mut steps = Vec::new();
     let outcome = sign_in(login, &app, now, &mut |step| steps.push(step)).await;
-    let told = format!("{outcome:?} {steps:?}");
+    let output = format!("{outcome:?} {steps:?}");
     for secret in ["s3cr", "a&b", "j+s", "early", "late", "t=secret"] {
-        assert!(!told.contains(secret), "{secret}: {told}");
+        assert!(!output.contains(secret), "{secret}: {output}");
     }
     (outcome, app.received.into_inner().unwrap(), steps)
 }
@@ -148,8 +148,8 @@ async fn a_later_probe_decides_for_the_user_of_the_session_only() {
     {
         let app = App { answer: |_: &LoginRequest| reply(200, &[], body), received: Mutex::default() };
         let now = UnixTime::from_seconds(1_700_000_000);
-        let (found, _) = probe(&recipe, &target, user, CookieJar::default(), &app, now).await.unwrap();
-        assert_eq!(found, is_open, "{body}");
+        let (outcome, _) = probe(&recipe, &target, user, CookieJar::default(), &app, now).await.unwrap();
+        assert_eq!(outcome, is_open, "{body}");
     }
 }
 

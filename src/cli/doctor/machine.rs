@@ -53,29 +53,32 @@ pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     let mut problem = |message: String| findings.push(Finding::problem(Topic::Disk, message));
-    let shown = path.display();
+    let directory = path.display();
     if is_read_only {
-        problem(format!("{shown} is on a read-only file system: see the kernel's log, stop the server and run fsck"));
+        problem(format!(
+            "{directory} is on a read-only file system: see the kernel's log, stop the server and run fsck"
+        ));
     }
     if let Some(system) = loses_data {
-        problem(format!("{shown} is on {system}, which loses acknowledged data: move it to a local disk"));
+        problem(format!("{directory} is on {system}, which loses acknowledged data: move it to a local disk"));
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     if let Some(option) = option_without_barriers(&mounts, path) {
         problem(format!(
-            "{shown} is mounted with {option}, so a power failure loses acknowledged data: mount it without that option"
+            "{directory} is mounted with {option}, so a power failure loses acknowledged data: mount it without that option"
         ));
     }
     let free = free_bytes >> 20;
     if free_bytes < store.reserve_bytes {
         problem(format!(
-            "{free} MiB are free at {shown}, less than store.reserve_bytes, so sign-ins are refused: free some space"
+            "{free} MiB are free at {directory}, less than store.reserve_bytes, so sign-ins are refused: free some space"
         ));
     } else if free_bytes < LOW_FREE_BYTES.max(store.reserve_bytes.saturating_mul(LOW_FREE_RESERVES)) {
-        findings.push(Finding::warning(Topic::Disk, format!("only {free} MiB are free at {shown}: free some space")));
+        findings
+            .push(Finding::warning(Topic::Disk, format!("only {free} MiB are free at {directory}: free some space")));
     }
     if free_files.is_some_and(|free| free < LOW_FREE_FILES) {
-        let message = format!("the file system of {shown} has hardly any inodes left: delete files");
+        let message = format!("the file system of {directory} has hardly any inodes left: delete files");
         findings.push(Finding::warning(Topic::Disk, message));
     }
     let commit = state.work().map_or(0.0, |work| work.commit_milliseconds);
@@ -86,7 +89,7 @@ pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let took = if commit > 0.0 { format!(", a commit takes {commit} ms on average") } else { String::new() };
-        findings.push(Finding::ok(Topic::Disk, format!("{free} MiB are free at {shown}{took}")));
+        findings.push(Finding::ok(Topic::Disk, format!("{free} MiB are free at {directory}{took}")));
     }
     findings
 }
@@ -220,8 +223,9 @@ fn foreign_files(store: &Path) -> Option<Finding> {
 /// Returns the directory of SoftHSM's tokens, if the configured token is a SoftHSM token.
 fn softhsm_tokens(config: &Config) -> Option<PathBuf> {
     let is_softhsm = config.hsm.module.file_name()?.to_string_lossy().contains("softhsm");
-    let named = config.hsm.softhsm_conf.clone().or_else(|| Some(std::env::var_os(crate::cli::SOFTHSM_CONF)?.into()));
-    let file = named.unwrap_or_else(|| PathBuf::from("/etc/softhsm/softhsm2.conf"));
+    let configured_file =
+        config.hsm.softhsm_conf.clone().or_else(|| Some(std::env::var_os(crate::cli::SOFTHSM_CONF)?.into()));
+    let file = configured_file.unwrap_or_else(|| PathBuf::from("/etc/softhsm/softhsm2.conf"));
     let text = fs::read_to_string(file).ok().filter(|_| is_softhsm)?;
     let directory = text.lines().find_map(|line| line.trim().strip_prefix("directories.tokendir"))?;
     Some(PathBuf::from(directory.trim_start().strip_prefix('=')?.trim()))

@@ -192,8 +192,8 @@ pub(super) fn run(arguments: &DoctorArguments, file: &Path, output: &Output) -> 
     let skip: HashSet<Topic> = arguments.skip.iter().copied().collect();
     let (config, mut findings) = configuration(file);
     if let Some(config) = config {
-        let (state, found) = server::ask(&config, file);
-        findings.extend(found);
+        let (state, server_findings) = server::ask(&config, file);
+        findings.extend(server_findings);
         let mut examinations = examinations(&Arc::new(config), &Arc::new(state), file);
         examinations.retain(|examination| !examination.topics.iter().all(|topic| skip.contains(topic)));
         findings.extend(examine(examinations));
@@ -327,16 +327,16 @@ fn examine(examinations: Vec<Examination>) -> Vec<Finding> {
     }
     drop(sender);
     let end = Instant::now() + DEADLINE;
-    while let Ok((number, found)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
+    while let Ok((number, findings)) = receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
         if let Some(result) = results.get_mut(number) {
-            *result = Some(found);
+            *result = Some(findings);
         }
     }
     let late = |topics: Vec<Topic>| -> Vec<Finding> {
         let message = format!("no result within {} seconds: repeat the command", DEADLINE.as_secs());
         topics.first().map(|topic| Finding::problem(*topic, message)).into_iter().collect()
     };
-    results.into_iter().zip(topics).flat_map(|(found, topics)| found.unwrap_or_else(|| late(topics))).collect()
+    results.into_iter().zip(topics).flat_map(|(result, topics)| result.unwrap_or_else(|| late(topics))).collect()
 }
 
 fn show(findings: &[Finding], output: &Output) -> Result<(), CommandFailure> {
@@ -373,8 +373,8 @@ mod tests {
                 vec![Finding::ok(Topic::Clock, number.to_string())]
             })
         };
-        let found = examine((0..20).map(examination).collect());
-        let numbers: Vec<u64> = found.iter().map(|finding| finding.message.parse().unwrap()).collect();
+        let findings = examine((0..20).map(examination).collect());
+        let numbers: Vec<u64> = findings.iter().map(|finding| finding.message.parse().unwrap()).collect();
         assert_eq!(numbers, (0..20).collect::<Vec<_>>());
     }
 }

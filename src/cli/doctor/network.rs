@@ -51,7 +51,7 @@ pub(super) fn public(config: &Config, state: &Arc<ServerState>) -> Vec<Examinati
     let urls = config.apps.iter().filter_map(|app| IssuerUrl::parse(&app.origin(&config.issuer)).ok());
     let urls = [config.issuer.clone()].into_iter().chain(urls);
     let needs_client_certificate =
-        config.server.client_certificates.as_ref().is_some_and(|asked| asked.demand == Presence::Required);
+        config.server.client_certificates.as_ref().is_some_and(|policy| policy.demand == Presence::Required);
     let origins = urls.enumerate().filter_map(|(number, url)| {
         let (host, port) = (url.url().host_str()?.to_owned(), url.url().port_or_known_default()?);
         if !known.insert((host.clone(), port)) {
@@ -77,7 +77,7 @@ pub(super) fn public(config: &Config, state: &Arc<ServerState>) -> Vec<Examinati
 impl Origin {
     fn examine(&self, state: &ServerState) -> Vec<Finding> {
         let (addresses, mut findings) = match self.addresses() {
-            Ok(found) => found,
+            Ok(resolved) => resolved,
             Err(finding) => return vec![finding],
         };
         // The report already states that the server is stopped.
@@ -104,18 +104,18 @@ impl Origin {
             let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
             return Ok((loopback.map(|address| SocketAddr::new(address, self.port)).to_vec(), Vec::new()));
         }
-        let Some(found) = outside::resolve(host) else {
+        let Some(socket_addresses) = outside::resolve(host) else {
             return Err(Finding::problem(Topic::Dns, outside::without_address(host)));
         };
-        let mut addresses: Vec<IpAddr> = found.iter().map(SocketAddr::ip).collect();
+        let mut addresses: Vec<IpAddr> = socket_addresses.iter().map(SocketAddr::ip).collect();
         addresses.dedup();
-        let shown = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let address_list = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let place = if addresses.iter().any(|address| outside::is_local(*address)) {
             "of this machine"
         } else {
             "of another machine, such as a load balancer"
         };
-        let finding = Finding::ok(Topic::Dns, format!("the name {host} has the address {shown}, {place}"));
+        let finding = Finding::ok(Topic::Dns, format!("the name {host} has the address {address_list}, {place}"));
         Ok((addresses.into_iter().map(|address| SocketAddr::new(address, self.port)).collect(), vec![finding]))
     }
 
@@ -258,15 +258,15 @@ fn own_addresses() -> Vec<IpAddr> {
 /// kind.
 fn local_v4(table: &str) -> Vec<Ipv4Addr> {
     let mut last = None;
-    let mut found = Vec::new();
+    let mut addresses = Vec::new();
     for line in table.lines().map(str::trim) {
         if let Some(address) = line.strip_prefix("|-- ") {
             last = address.parse::<Ipv4Addr>().ok();
         } else if line == "/32 host LOCAL" {
-            found.extend(last.filter(|address| !address.is_loopback()));
+            addresses.extend(last.filter(|address| !address.is_loopback()));
         }
     }
-    found
+    addresses
 }
 
 /// Reads the addresses of the interfaces, without link-local addresses, which need a zone.
@@ -329,8 +329,8 @@ mod tests {
         let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
         let any = "00000000:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1";
         let connected = "00000000:1F92 00000000:0000 01 00000000:00000000 00:00000000 00000000     0        0 1 1";
-        let found = listening(&format!("{head}   0: {any}\n   1: {connected}\n"));
-        assert_eq!(found, ["0.0.0.0:8081".parse::<SocketAddr>().unwrap()]);
+        let addresses = listening(&format!("{head}   0: {any}\n   1: {connected}\n"));
+        assert_eq!(addresses, ["0.0.0.0:8081".parse::<SocketAddr>().unwrap()]);
         if cfg!(target_endian = "little") {
             assert_eq!(kernel_address("0100007F"), Some("127.0.0.1".parse().unwrap()));
             assert_eq!(kernel_address("00000000000000000000000001000000"), Some("::1".parse().unwrap()));

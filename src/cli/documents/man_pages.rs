@@ -28,10 +28,11 @@ fn write_with_subcommands(command: &Command, to: &Path) -> io::Result<()> {
 /// Returns the synopsis. Required options come first, then optional ones, each with its value, then
 /// positional arguments.
 fn synopsis(command: &Command) -> String {
-    let shown = |argument: &&Arg| !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version");
+    let is_visible =
+        |argument: &&Arg| !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version");
     let groups: Vec<&ArgGroup> = command.get_groups().filter(|group| group.is_required_set()).collect();
     let is_grouped = |argument: &&Arg| groups.iter().any(|group| group.get_args().any(|id| id == argument.get_id()));
-    let arguments = || command.get_arguments().filter(shown).filter(|argument| !is_grouped(argument));
+    let arguments = || command.get_arguments().filter(is_visible).filter(|argument| !is_grouped(argument));
     let options = |is_required| {
         arguments().filter(move |argument| !argument.is_positional() && argument.is_required_set() == is_required)
     };

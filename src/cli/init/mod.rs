@@ -195,9 +195,9 @@ fn draft(arguments: &mut InitArguments, place: &Place, questions: Questions) -> 
         (_, _, Some(proxy)) => TlsTermination::BehindProxy(proxy),
         _ if issuer.starts_with("http://") => TlsTermination::Http,
         _ => {
-            let asked = "Certificate chain and key, as CERT,KEY; acme to obtain certificates from Let's Encrypt and accept its \
+            let question = "Certificate chain and key, as CERT,KEY; acme to obtain certificates from Let's Encrypt and accept its \
                          terms of service (or nothing, behind a proxy that terminates TLS)";
-            match questions.choice("--tls CERT,KEY, --acme or --behind-proxy", asked)? {
+            match questions.choice("--tls CERT,KEY, --acme or --behind-proxy", question)? {
                 Some(answer) if answer == "acme" => TlsTermination::acme(LETS_ENCRYPT.to_owned(), None)?,
                 Some(answer) => {
                     let (certificate, key) = pair(&answer).map_err(CommandFailure::line)?;
@@ -238,9 +238,9 @@ fn refuse_other_issuer(arguments: &InitArguments, config: &Config, place: &Place
 
 /// Returns a warning for each requested application that an existing configuration does not have.
 fn missing_apps(arguments: &InitArguments, config: &Config, place: &Place) -> Vec<String> {
-    let is_missing = |asked: &&Protected| !config.apps.iter().any(|app| app.host == asked.host);
-    let describe = |asked: &Protected| {
-        let Protected { host, upstream } = asked;
+    let is_missing = |protected: &&Protected| !config.apps.iter().any(|app| app.host == protected.host);
+    let describe = |app: &Protected| {
+        let Protected { host, upstream } = app;
         let command = place.command(&format!("app add {host}={upstream}"));
         format!("{} has no application with the host {host}: {command}", place.config.display())
     };
@@ -305,14 +305,14 @@ fn write_config(place: &Place, new: Option<&str>, report: &mut Report) -> Result
     let check = place::arguments(&["check", "--file-only"]);
     let check: Vec<&OsStr> = check.iter().map(AsRef::as_ref).collect();
     let config = &place.config;
-    let named = |error| CommandFailure::line(format_args!("{}: {error}", config.display()));
+    let file_failure = |error| CommandFailure::line(format_args!("{}: {error}", config.display()));
     let checked = match new {
         Some(text) => {
             let directory = config.parent().unwrap_or(Path::new("/"));
-            DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(named)?;
-            let new = NewFile::write(config, text, 0o644).map_err(named)?;
+            DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(file_failure)?;
+            let new = NewFile::write(config, text, 0o644).map_err(file_failure)?;
             let checked = place.run(&new.path, &check)?;
-            new.create(config).map_err(named)?;
+            new.create(config).map_err(file_failure)?;
             checked
         }
         None => place.run(config, &check)?,

@@ -105,18 +105,18 @@ impl Place {
         if path.is_dir() {
             return Ok(());
         }
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(path).and_then(|()| self.give(path));
-        made.map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
+        let result = DirBuilder::new().recursive(true).mode(0o700).create(path).and_then(|()| self.give(path));
+        result.map_err(|error| CommandFailure::line(format_args!("{}: {error}", path.display())))
     }
 
     /// Creates a file, readable only by the service's user, unless it exists. Returns whether it
     /// was created.
     pub(super) fn file(&self, path: &Path, content: &str) -> Result<bool, CommandFailure> {
-        let made = NewFile::write(path, content, 0o600).and_then(|new| {
+        let result = NewFile::write(path, content, 0o600).and_then(|new| {
             self.give(&new.path)?;
             new.create(path)
         });
-        created(path, made)
+        created(path, result)
     }
 
     /// Creates the PIN file, readable only by root. systemd passes the PIN to the service.
@@ -187,8 +187,8 @@ impl Place {
     }
 }
 
-fn created(path: &Path, made: io::Result<()>) -> Result<bool, CommandFailure> {
-    match made {
+fn created(path: &Path, result: io::Result<()>) -> Result<bool, CommandFailure> {
+    match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(CommandFailure::line(format_args!("{}: {error}", path.display()))),

@@ -117,8 +117,8 @@ impl Draft {
         let mut document: DocumentMut = text.parse().map_err(CommandFailure::line)?;
         let mut names: Vec<String> = Vec::new();
         for app in &self.protect {
-            let taken: Vec<&str> = names.iter().map(String::as_str).collect();
-            let name = app.name(&taken);
+            let used_names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let name = app.name(&used_names);
             names.push(name.clone());
             let (host, upstream) = (app.host.clone(), app.upstream.clone());
             add_app(&mut document, &NewApp { name, title: None, host, upstream, groups: Vec::new() })?;
@@ -134,8 +134,8 @@ pub(super) fn makes_token(config: &Config, place: &Place) -> bool {
 
 /// Finds SoftHSM's module.
 pub(super) fn softhsm_module() -> Result<PathBuf, CommandFailure> {
-    let found = SOFTHSM_MODULES.iter().map(PathBuf::from).find(|module| module.is_file());
-    found.ok_or_else(|| {
+    let module_file = SOFTHSM_MODULES.iter().map(PathBuf::from).find(|module| module.is_file());
+    module_file.ok_or_else(|| {
         CommandFailure::line(
             "SoftHSM is not installed: install the package softhsm2, give --module FILE, or use another token with --token existing",
         )

@@ -116,17 +116,17 @@ fn compare(
         ));
     }
     for KeyAnswer { life, state, .. } in lives.iter().filter(|key| key.life.holder.as_deref() == node) {
-        let (kid, named) = (&life.kid, json!(state));
-        let named = named.as_str().unwrap_or_default();
+        let (kid, state_name) = (&life.kid, json!(state));
+        let state_name = state_name.as_str().unwrap_or_default();
         if *state == KeyState::Removed || in_token(kid) {
         } else if marked(kid) {
             faults.push(format!(
-                "key {kid} is announced ({named}), but marked as removed in the token; announce another key \
+                "key {kid} is announced ({state_name}), but marked as removed in the token; announce another key \
                  that can sign, then run `sealgate key remove --now {kid}`"
             ));
         } else {
             faults.push(format!(
-                "key {kid} is announced ({named}), but not in the token; restore it, or see \
+                "key {kid} is announced ({state_name}), but not in the token; restore it, or see \
                  docs/how-to/signing-keys.md"
             ));
         }

@@ -184,7 +184,7 @@ impl AuditLog {
     /// Returns the store's error. The records are queued again, within the capacity.
     pub async fn write(&self, store: &Store) -> Result<(), StoreError> {
         let _turn = self.writing.lock().await;
-        let (mut taken, lost, number) = {
+        let (mut batch, lost, number) = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             let mut all = std::mem::take(&mut queue.events);
             all.append(&mut queue.unauthenticated);
@@ -194,11 +194,11 @@ impl AuditLog {
         if lost > 0 {
             tracing::error!(lost, "the queue of the audit log is full; some events are only in this log");
         }
-        if !taken.records.is_empty() {
+        if !batch.records.is_empty() {
             // Later ids sort first, so reverse the order.
-            taken.records.sort_by_key(|record| Reverse(record.id));
-            store.keep_audit(&taken.records).await?;
-            taken.records.clear();
+            batch.records.sort_by_key(|record| Reverse(record.id));
+            store.keep_audit(&batch.records).await?;
+            batch.records.clear();
         }
         self.written.send_replace(number);
         Ok(())

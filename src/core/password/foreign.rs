@@ -125,7 +125,7 @@ impl<'h> ForeignHash<'h> {
             "2" | "2x" => Err(HashFault::Weak("an early version of bcrypt ($2$, $2x$)")),
             _ => match name.strip_prefix("pbkdf2").map(|digest| digest.strip_prefix('-').unwrap_or(digest)) {
                 Some(digest) => {
-                    let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest })?;
+                    let algorithm = Pbkdf2::from_digest_name(if digest.is_empty() { "SHA1" } else { digest })?;
                     algorithm.hash(text.splitn(3, '$').nth(2).unwrap_or_default())
                 }
                 // A DES hash of crypt(3) consists of 13 such characters.
@@ -216,7 +216,8 @@ fn sha_crypt<'h>(text: &'h str, scheme: &'static str, letters: usize) -> Result<
 /// Parses `{NAME}…`, as LDAP servers write it (RFC 2307 and `OpenLDAP`'s modules).
 fn of_ldap(name: &str, value: &str) -> Result<ForeignHash<'static>, HashFault> {
     if let Some(digest) = name.strip_prefix("PBKDF2") {
-        let algorithm = Pbkdf2::named(if digest.is_empty() { "SHA1" } else { digest.strip_prefix('-').unwrap_or("") })?;
+        let algorithm =
+            Pbkdf2::from_digest_name(if digest.is_empty() { "SHA1" } else { digest.strip_prefix('-').unwrap_or("") })?;
         return algorithm.hash(value);
     }
     let (scheme, algorithm, salted) = match name {
@@ -243,7 +244,7 @@ fn of_ldap(name: &str, value: &str) -> Result<ForeignHash<'static>, HashFault> {
 
 /// Parses Django's `pbkdf2_sha256$ITERATIONS$SALT$HASH`, where the salt is a string.
 fn of_django(name: &str, rest: &str) -> Result<ForeignHash<'static>, HashFault> {
-    let algorithm = Pbkdf2::named(name.strip_prefix("pbkdf2_").ok_or(HashFault::Unknown)?)?;
+    let algorithm = Pbkdf2::from_digest_name(name.strip_prefix("pbkdf2_").ok_or(HashFault::Unknown)?)?;
     let mut fields = rest.split('$');
     let (Some(iterations), Some(salt), Some(output), None) =
         (fields.next(), fields.next(), fields.next(), fields.next())
@@ -261,7 +262,7 @@ struct Pbkdf2 {
 }
 
 impl Pbkdf2 {
-    fn named(digest: &str) -> Result<Self, HashFault> {
+    fn from_digest_name(digest: &str) -> Result<Self, HashFault> {
         let (scheme, algorithm, block) = match digest.to_ascii_uppercase().as_str() {
             "SHA1" => ("PBKDF2-SHA1", PBKDF2_HMAC_SHA1, 20),
             "SHA256" => ("PBKDF2-SHA256", PBKDF2_HMAC_SHA256, 32),

@@ -350,7 +350,7 @@ impl Factors {
     /// Removes an app or a key and returns its kind and name. If no app or key is left, also
     /// removes the recovery codes.
     pub fn remove(&mut self, id: FactorId) -> Option<(FactorKind, String)> {
-        let gone = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
+        let removed = if let Some(at) = self.totp.iter().position(|app| app.id == id) {
             (FactorKind::Totp, self.totp.remove(at).name)
         } else {
             let at = self.keys.iter().position(|key| key.id == id)?;
@@ -364,7 +364,7 @@ impl Factors {
             self.recovery = None;
         }
         self.changed();
-        Some(gone)
+        Some(removed)
     }
 
     /// Renames an app or a key. Returns whether it exists.
@@ -408,6 +408,6 @@ impl Factors {
 pub fn factor_name(typed: &str, default: &str) -> String {
     let cut: String = visible_part(typed).trim().chars().take(MAX_FACTOR_NAME_LENGTH).collect();
     // Truncation may leave a zero-width joiner at the end.
-    let kept = visible_part(cut.trim());
-    if kept.is_empty() { default.to_owned() } else { kept }
+    let name = visible_part(cut.trim());
+    if name.is_empty() { default.to_owned() } else { name }
 }

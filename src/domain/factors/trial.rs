@@ -58,8 +58,8 @@ impl Factors {
         let mut clock_is_off = false;
         let mut accepted = None;
         for app in apps {
-            let Some(kept) = self.totp.iter().find(|kept| kept.id == app.id) else { continue };
-            match app.secret.judge(&code, Some(kept.last_step), now) {
+            let Some(stored_app) = self.totp.iter().find(|stored_app| stored_app.id == app.id) else { continue };
+            match app.secret.judge(&code, Some(stored_app.last_step), now) {
                 TotpVerdict::Accepted(step) => accepted = accepted.or(Some((app.id, step))),
                 TotpVerdict::ClockIsOff => clock_is_off = true,
                 TotpVerdict::Wrong => {}
@@ -73,7 +73,7 @@ impl Factors {
         if let Some(app) = self.totp.iter_mut().find(|app| app.id == id) {
             (app.last_step, app.last_used_at) = (step, Some(now));
         }
-        self.proven(AuthenticationMethod::Totp, Some(id), now)
+        self.record_success(AuthenticationMethod::Totp, Some(id), now)
     }
 
     /// Verifies a recovery code. A correct code is consumed.
@@ -92,7 +92,7 @@ impl Factors {
         };
         self.recovery = Some(left);
         self.recovery_used_at = Some(now);
-        self.proven(AuthenticationMethod::RecoveryCode, None, now)
+        self.record_success(AuthenticationMethod::RecoveryCode, None, now)
     }
 
     /// Verifies the answer of a security key or passkey.
@@ -122,7 +122,7 @@ impl Factors {
                     AuthenticationMethod::SecurityKey
                 };
                 let id = key.id;
-                self.proven(method, Some(id), now)
+                self.record_success(method, Some(id), now)
             }
             (Ok(_), None) => FactorTrial::Refused(CeremonyError::NotTheirs),
             (Err(error), key) => {
@@ -137,7 +137,7 @@ impl Factors {
     }
 
     /// Resets the failures of all factors, because the user has proved possession of a factor.
-    fn proven(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
+    fn record_success(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
         self.totp_failures = FactorFailures::default();
         self.recovery_failures = FactorFailures::default();
         FactorTrial::Proven(AuthenticationStep { method, at: now, factor })

@@ -79,8 +79,8 @@ pub enum KeyFault {
     #[error("the key {kid} becomes active at {at}; cancel that activation first with `sealgate key retire {kid}`")]
     Scheduled { kid: String, at: UnixTime },
     /// The key is in a state that does not permit the operation.
-    #[error("the key {kid} is {} and cannot be {wanted}", state_name(*.state))]
-    State { kid: String, state: KeyState, wanted: &'static str },
+    #[error("the key {kid} is {} and cannot be {target}", state_name(*.state))]
+    State { kid: String, state: KeyState, target: &'static str },
     /// Verifiers may not know the key yet.
     #[error(
         "at that time the key will have been published for {published} seconds, but verifiers may need {} \

@@ -58,8 +58,8 @@ impl KeyRing {
     /// becomes the holder. If all nodes now share a token, the keys have no holder.
     ///
     /// A node trusts the keys in its own token without endorsements.
-    pub(super) fn claim(&mut self, found: &[String]) {
-        for key in self.keys.iter_mut().filter(|key| found.contains(&key.kid)) {
+    pub(super) fn claim(&mut self, kids_in_token: &[String]) {
+        for key in self.keys.iter_mut().filter(|key| kids_in_token.contains(&key.kid)) {
             match (&self.node, &key.holder) {
                 (Some(node), None) => key.holder = Some(node.clone()),
                 (None, Some(_)) => {
@@ -87,13 +87,13 @@ impl KeyRing {
     ///
     /// # Errors
     /// `Unannounced`, `NotAdmitted`, `OfAnother`.
-    pub(super) fn check_announced(&self, found: &[String]) -> Result<(), KeyFault> {
-        let unknown: Vec<_> = found.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
+    pub(super) fn check_announced(&self, kids_in_token: &[String]) -> Result<(), KeyFault> {
+        let unknown: Vec<_> = kids_in_token.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
         if !unknown.is_empty() {
             let is_new = self.node.is_some() && self.own().next().is_none();
             return Err(if is_new { KeyFault::NotAdmitted(unknown) } else { KeyFault::Unannounced(unknown) });
         }
-        let of_another = found.iter().filter_map(|kid| self.find(kid)).find(|key| key.holder != self.node);
+        let of_another = kids_in_token.iter().filter_map(|kid| self.find(kid)).find(|key| key.holder != self.node);
         let of_another = of_another.and_then(|key| Some((key.kid.clone(), key.holder.clone()?)));
         of_another.map_or(Ok(()), |(kid, holder)| Err(KeyFault::OfAnother { kid, holder }))
     }
@@ -240,8 +240,8 @@ impl KeyRing {
     fn voucher<'k>(key: &KeyLife, trusted: &[&'k KeyLife], trust: &Trust<'_>, now: UnixTime) -> Option<&'k KeyLife> {
         let signs = |other: &KeyLife| matches!(other.state(now), KeyState::PrePublished | KeyState::Active);
         let is_known = trusted.iter().any(|other| other.holder == key.holder && signs(other));
-        let mut asked = trusted.iter().filter(|other| !is_known || other.holder == key.holder);
-        asked.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
+        let mut endorsers = trusted.iter().filter(|other| !is_known || other.holder == key.holder);
+        endorsers.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
     /// Returns the nodes that do not accept the key yet: none of their own keys has endorsed it.

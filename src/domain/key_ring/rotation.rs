@@ -64,7 +64,7 @@ impl KeyRing {
     pub fn begin_rotation(&mut self, by: &str, id: &str, until: UnixTime, now: UnixTime) {
         let rotating = self.rotating_mut();
         let again = match &rotating.claim {
-            Some((other, held)) if other != by && *held > now => return,
+            Some((other, claimed_until)) if other != by && *claimed_until > now => return,
             Some((holder, _)) => holder == by,
             None => false,
         };
@@ -213,8 +213,9 @@ impl KeyRing {
         }
         let now = self.at(now);
         let is_own = |key: &KeyLife| key.holder == self.node;
-        let gone = |key: &KeyLife| is_own(key) && key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
-        if let Some(at) = self.keys.iter().position(gone) {
+        let is_forgotten =
+            |key: &KeyLife| is_own(key) && key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
+        if let Some(at) = self.keys.iter().position(is_forgotten) {
             self.keys.remove(at);
         }
     }

@@ -68,8 +68,8 @@ impl Shares {
     pub fn take(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> Result<RateLimitStatus, BlockQuery> {
         let place = Place::for_key(&self.seed, key, rule, now);
         let mut slots = self.bucket(&place);
-        let found = slots.iter_mut().find(|slot| slot.is(&place));
-        if let Some(slot) = found
+        let known_slot = slots.iter_mut().find(|slot| slot.is(&place));
+        if let Some(slot) = known_slot
             && (slot.unused > 0 || slot.all >= rule.limit)
         {
             return Ok(slot.take(rule, now));
@@ -80,22 +80,22 @@ impl Shares {
     }
 
     /// Records the result of a query, and counts the request that caused it. `all` is the number of
-    /// requests reserved by all processes. It includes `got`, the number newly reserved for this
-    /// process.
-    pub fn answer(&self, query: &BlockQuery, rule: Rule, now: UnixTime, (all, got): (u32, u32)) -> RateLimitStatus {
+    /// requests reserved by all processes. It includes `granted`, the number newly reserved for
+    /// this process.
+    pub fn answer(&self, query: &BlockQuery, rule: Rule, now: UnixTime, (all, granted): (u32, u32)) -> RateLimitStatus {
         let mut slots = self.bucket(&query.place);
         let slot = claim(&mut slots, &query.place, now);
         slot.limit = rule.limit;
         slot.all = slot.all.max(all);
-        slot.unused = slot.unused.saturating_add(got);
+        slot.unused = slot.unused.saturating_add(granted);
         slot.take(rule, now)
     }
 
     /// Returns the result that [`Shares::take`] would return, from local state. Counts nothing.
     pub fn peek(&self, key: &LimitKey<'_>, rule: Rule, now: UnixTime) -> RateLimitStatus {
         let place = Place::for_key(&self.seed, key, rule, now);
-        let found = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
-        let slot = found.unwrap_or(Slot { ends: place.ends, ..Slot::default() });
+        let known_slot = self.bucket(&place).iter().find(|slot| slot.is(&place)).copied();
+        let slot = known_slot.unwrap_or(Slot { ends: place.ends, ..Slot::default() });
         slot.reading(rule, now, slot.unused > 0 || slot.all < rule.limit)
     }
 

@@ -80,8 +80,8 @@ impl FailureThrottle {
     fn wait(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> u64 {
         let [bucket, mark, _] = hash(&self.seed, key);
         let mut slots = self.bucket(bucket);
-        let found = slots.iter_mut().find(|slot| slot.mark == mark);
-        found.map_or(0, |slot| slot.failures.wait(pace, now.seconds()))
+        let known_slot = slots.iter_mut().find(|slot| slot.mark == mark);
+        known_slot.map_or(0, |slot| slot.failures.wait(pace, now.seconds()))
     }
 
     fn take_one(&self, key: &LimitKey<'_>, pace: Pace, now: UnixTime) -> Result<Counted, u64> {

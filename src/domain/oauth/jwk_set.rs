@@ -120,7 +120,7 @@ fn jwk(members: &Map<String, Value>) -> Option<TrustedJwk> {
     if ["d", "k", "p", "q"].iter().any(|private| members.contains_key(*private)) {
         return None;
     }
-    if text("use")?.is_some_and(|meant| meant != "sig") {
+    if text("use")?.is_some_and(|key_use| key_use != "sig") {
         return None;
     }
     match members.get("key_ops") {

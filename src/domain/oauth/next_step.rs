@@ -151,8 +151,8 @@ pub fn required_level(interaction: &Interaction, client: &Client, terms: &UserRe
     let named_level = client.id.as_str().starts_with(INTERNAL_CLIENT).then(|| least_named(interaction)).flatten();
     if client.id.as_str() == OWN_CLIENT {
         // A user whose factors do not suffice must be able to sign in to add a better factor.
-        let asked = policy.max(named_level.unwrap_or(AssuranceLevel::One));
-        return if terms.factors.has_any { asked.min(terms.factors.reachable) } else { policy };
+        let requested_level = policy.max(named_level.unwrap_or(AssuranceLevel::One));
+        return if terms.factors.has_any { requested_level.min(terms.factors.reachable) } else { policy };
     }
     policy.max(client.level.unwrap_or(AssuranceLevel::One)).max(named_level.unwrap_or(AssuranceLevel::One))
 }
@@ -207,8 +207,8 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &User
     }
     // Also offer the enrolment to users who may postpone it. The page has a button to postpone it.
     let LevelPolicy { level: policy, may_postpone } = terms.policy;
-    let asked = required.max(policy);
-    if !level.meets(asked) && terms.enrollable.meets(asked) {
+    let needed_level = required.max(policy);
+    if !level.meets(needed_level) && terms.enrollable.meets(needed_level) {
         ProofStep::Enrol
     } else if !level.meets(policy) && !may_postpone && terms.enrollable == AssuranceLevel::One {
         // No sign-in below the policy is permitted, and a first factor can be enrolled only with a
@@ -246,8 +246,8 @@ pub fn next_step(
         // Without accounts to choose from, the account chooser would have only one button.
         return if session.is_some() { NextStep::ChooseAccount } else { NextStep::SignIn };
     }
-    let wanted = progress.account.or(*expected);
-    let sign_in = session.and_then(|session| match wanted {
+    let account = progress.account.or(*expected);
+    let sign_in = session.and_then(|session| match account {
         Some(subject) => session.sign_in_of(subject),
         None => session.current(),
     });

@@ -195,7 +195,8 @@ impl<'a> Signed<'a> {
             Some(Value::String(text)) => Ok(Some(text.as_str())),
             Some(_) => Err(ForeignFault::Malformed),
         };
-        let algorithm = text("alg")?.and_then(Algorithm::parse).filter(|named| terms.algorithms.contains(named));
+        let algorithm =
+            text("alg")?.and_then(Algorithm::parse).filter(|algorithm| terms.algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(ForeignFault::Algorithm)?;
         if !is_access_token(text("typ")?, terms.access_tokens_only) {
             return Err(ForeignFault::Kind);
@@ -366,7 +367,7 @@ fn email(claims: &Map<String, Value>, names: &ClaimNames) -> Option<Email> {
     let verified = claims.get("email_verified");
     // `"email_verified": false` overrides the configuration.
     let counts = match verified {
-        Some(said) => said == &Value::Bool(true),
+        Some(claim) => claim == &Value::Bool(true),
         None => names.emails_are_verified,
     };
     counts.then_some(email)

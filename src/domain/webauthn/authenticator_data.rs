@@ -88,7 +88,7 @@ fn attested_credential<'a>(rest: &mut &'a [u8]) -> Result<AttestedCredential<'a>
 }
 
 fn chunk<'a, const N: usize>(rest: &mut &'a [u8]) -> Result<&'a [u8; N], CeremonyError> {
-    let (taken, after) = rest.split_first_chunk().ok_or(CeremonyError::AuthenticatorDataLength)?;
+    let (bytes, after) = rest.split_first_chunk().ok_or(CeremonyError::AuthenticatorDataLength)?;
     *rest = after;
-    Ok(taken)
+    Ok(bytes)
 }

@@ -136,15 +136,15 @@ impl<'a> CborReader<'a> {
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], CborFault> {
         let length = usize::try_from(length).map_err(|_| CborFault::Truncated)?;
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or(CborFault::Truncated)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(CborFault::Truncated)?;
         self.rest = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CborFault> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or(CborFault::Truncated)?;
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(CborFault::Truncated)?;
         self.rest = rest;
-        Ok(*taken)
+        Ok(*bytes)
     }
 }
 

@@ -154,9 +154,9 @@ impl CredentialRecord {
 
 /// Returns the transports to store. Checks only the format of each name, because new transports may
 /// be defined.
-pub(super) fn transports(named: Vec<String>) -> Vec<String> {
+pub(super) fn transports(names: Vec<String>) -> Vec<String> {
     let mut transports: Vec<String> = Vec::new();
-    for name in named {
+    for name in names {
         let is_valid = (1..=MAX_TRANSPORT_LENGTH).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if is_valid && !transports.contains(&name) && transports.len() < MAX_TRANSPORTS {

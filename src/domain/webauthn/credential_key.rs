@@ -72,8 +72,8 @@ impl CredentialKey {
             _ => None,
         };
         // Labels 1 and 3 are the key type and the algorithm (RFC 9052 §7.1).
-        let named = number(3).ok_or(CeremonyError::NotAKey)?;
-        let algorithm = KeyAlgorithm::OFFERED.into_iter().find(|one| one.cose_number() == named);
+        let algorithm_number = number(3).ok_or(CeremonyError::NotAKey)?;
+        let algorithm = KeyAlgorithm::OFFERED.into_iter().find(|one| one.cose_number() == algorithm_number);
         let algorithm = algorithm.ok_or(CeremonyError::AlgorithmNotOffered)?;
         let kind = number(1).ok_or(CeremonyError::NotAKey)?;
         let verifier = verifier(algorithm, kind, members).ok_or(CeremonyError::NotAKey)?;

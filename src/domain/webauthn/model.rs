@@ -33,8 +33,8 @@ const MODELS: [(u128, &str); 24] = [
 
 /// Returns the name of the model that an authenticator claims to be, if known.
 pub(super) fn model_name(aaguid: [u8; 16]) -> Option<&'static str> {
-    let claimed = u128::from_be_bytes(aaguid);
-    MODELS.iter().find(|(known, _)| *known == claimed).map(|(_, name)| *name)
+    let number = u128::from_be_bytes(aaguid);
+    MODELS.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
 #[cfg(test)]

@@ -75,13 +75,13 @@ impl RegistrationResponse {
         let attestation = AttestationObject::parse(&self.attestation_object)?;
         let data = AuthenticatorData::parse(attestation.authenticator_data)?;
         let flags = data.check(terms.relying_party, terms.kind == CredentialKind::Passkey)?;
-        let made = data.credential.ok_or(CeremonyError::NoCredential)?;
-        let key = CredentialKey::from_item(&made.key, made.encoded_key)?;
+        let credential_data = data.credential.ok_or(CeremonyError::NoCredential)?;
+        let key = CredentialKey::from_item(&credential_data.key, credential_data.encoded_key)?;
         // Verification of the format `none` (§8.7).
         if attestation.format == "none" && attestation.has_statement {
             return Err(CeremonyError::StatementOfNone);
         }
-        let id = CredentialId::from_bytes(made.id).ok_or(CeremonyError::IdLength)?;
+        let id = CredentialId::from_bytes(credential_data.id).ok_or(CeremonyError::IdLength)?;
         if id != self.id {
             return Err(CeremonyError::OtherId);
         }
@@ -91,7 +91,7 @@ impl RegistrationResponse {
             kind: terms.kind,
             sign_count: data.sign_count,
             backup: flags.backup,
-            aaguid: made.aaguid,
+            aaguid: credential_data.aaguid,
             transports: self.transports.clone(),
         };
         Ok(VerifiedRegistration { credential, discoverable: self.discoverable })

@@ -21,10 +21,10 @@ pub struct ClientsPage<'a> {
 
 impl Words {
     fn secret(self, secret: &ClientSecret) -> Markup {
-        let made = self.moment(&secret.created_at);
+        let created_at = self.moment(&secret.created_at);
         match secret.expires_at {
-            Some(end) => self.client_secret_until(self.moment(&end), made),
-            None => self.client_secret_since(made),
+            Some(end) => self.client_secret_until(self.moment(&end), created_at),
+            None => self.client_secret_since(created_at),
         }
     }
 }

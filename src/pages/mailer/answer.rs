@@ -137,8 +137,8 @@ mod tests {
             (452, "4.3.1 full", Temporary, Temporary),
             (250, "2.0.0 ok", Temporary, Temporary),
         ] {
-            let found = (blame(Step::Sender, code, text), blame(Step::Mail, code, text));
-            assert_eq!(found, (of_sender, of_mail), "{code} {text}");
+            let blames = (blame(Step::Sender, code, text), blame(Step::Mail, code, text));
+            assert_eq!(blames, (of_sender, of_mail), "{code} {text}");
         }
     }
 

@@ -94,7 +94,7 @@ pub fn compose(message: &MailMessage, sender: &Sender<'_>, id: MailId) -> Result
         return Err(ComposeError::Code);
     }
     let link = link(&mail, sender.issuer)?;
-    let operator = shown(sender.operator);
+    let operator = one_line(sender.operator);
     let view = MailView {
         language: message.language,
         operator: &operator,
@@ -142,20 +142,20 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
 
 /// Returns the message with names cleaned, so that they cannot imitate other content.
 fn cleaned(mail: &Mail) -> Mail {
-    let line = |name: &Option<String>| name.as_deref().map(shown).filter(|name| !name.is_empty());
+    let line = |name: &Option<String>| name.as_deref().map(one_line).filter(|name| !name.is_empty());
     match mail {
         Mail::Invitation { token, inviter, app } => {
             Mail::Invitation { token: token.clone(), inviter: line(inviter), app: line(app) }
         }
         Mail::AddressChanged { token, new_address } => {
-            Mail::AddressChanged { token: token.clone(), new_address: shown(new_address) }
+            Mail::AddressChanged { token: token.clone(), new_address: one_line(new_address) }
         }
         other => other.clone(),
     }
 }
 
 /// Returns the text on one line, without invisible characters, and truncated.
-fn shown(text: &str) -> String {
+fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = visible_part(&words).chars().take(MAX_NAME_LENGTH).collect();
     // The cut may have left a joiner at the end, where it is invisible.

@@ -93,11 +93,11 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
     let visitor = Visitor::recent(ctx, NEW, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, NEW)?;
     let typed = form.one("address")?.unwrap_or_default().trim();
-    let sent = match new_address(ctx, typed, &visitor.user) {
+    let outcome = match new_address(ctx, typed, &visitor.user) {
         Ok(address) => send_to_new(ctx, &visitor, address).await?,
         Err(problem) => Err(problem),
     };
-    Ok(match sent {
+    Ok(match outcome {
         Ok(()) => Response::see_other(&ctx.path(PAGE)),
         Err(problem) => show_change(ctx, &visitor, typed, Some(problem)),
     })

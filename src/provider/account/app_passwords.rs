@@ -42,8 +42,8 @@ pub(super) async fn app_passwords_page(ctx: &RequestContext<'_>) -> Result<Respo
         // even if the sign-in has become older than `MAX_AGE_TO_OPEN`.
         let most = if submission::is_awaited(ctx) { MAX_AGE_TO_SEND } else { MAX_AGE_TO_OPEN };
         let visitor = Visitor::recent(ctx, PAGE, most).await?;
-        let shown = submission::shown(ctx, &visitor, PAGE).await?;
-        return show(ctx, &visitor, &Typed::default(), None, Some(&shown)).await;
+        let result = submission::take_result(ctx, &visitor, PAGE).await?;
+        return show(ctx, &visitor, &Typed::default(), None, Some(&result)).await;
     }
     let visitor = Visitor::recent(ctx, PAGE, MAX_AGE_TO_SEND).await?;
     let form = visitor.form(ctx, PAGE)?;
@@ -81,9 +81,9 @@ async fn add(ctx: &RequestContext<'_>, visitor: &Visitor, app: &App, typed: &Typ
 
 /// Revokes the user's app password with this id. Also succeeds if the password is already revoked.
 pub(super) async fn revoke(ctx: &RequestContext<'_>, visitor: &Visitor, id: &str) -> Result<(), Failure> {
-    if let Some(gone) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
-        let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&gone.app);
-        ctx.sealgate.audit.note(event.with_detail(gone.id()));
+    if let Some(removed) = ctx.sealgate.store.revoke_app_password(visitor.user.sub, id).await? {
+        let event = visitor.event(ctx, AuditKind::AppPasswordRevoked).in_app(&removed.app);
+        ctx.sealgate.audit.note(event.with_detail(removed.id()));
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ async fn show(
     visitor: &Visitor,
     typed: &Typed,
     fault: Option<AppPasswordFault>,
-    shown: Option<&ShownResult>,
+    result: Option<&ShownResult>,
 ) -> Result<Response, Failure> {
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, title(ctx, one))).collect();
@@ -127,9 +127,9 @@ async fn show(
         let app = ctx.sealgate.config.apps.iter().find(|app| app.name == password.app)?;
         app.identity.app_password_header.as_ref().map(HeaderName::as_str)
     };
-    let made = shown.and_then(ShownResult::secret);
+    let made = result.and_then(ShownResult::secret);
     let page = AppPasswordsPage {
-        inside: submission::with_hint(visitor.inside(ctx), shown),
+        inside: submission::with_hint(visitor.inside(ctx), result),
         csrf: &visitor.csrf(ctx, PAGE),
         apps: &apps,
         app: &typed.app,

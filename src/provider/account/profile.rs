@@ -82,7 +82,8 @@ pub(super) async fn profile_page(ctx: &RequestContext<'_>) -> Result<Response, F
 }
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[ProfileField]) -> Response {
-    let shown = visitor.user.picture.as_deref().and_then(|picture| Some((picture, picture_origin(picture)?)));
+    let picture_and_origin =
+        visitor.user.picture.as_deref().and_then(|picture| Some((picture, picture_origin(picture)?)));
     let page = ProfilePage {
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
@@ -91,11 +92,11 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,
-        shown_picture: shown.as_ref().map(|(picture, _)| *picture),
+        shown_picture: picture_and_origin.as_ref().map(|(picture, _)| *picture),
         faults,
     };
     let response = Response::page(StatusCode::OK, html(&page), None);
-    match &shown {
+    match &picture_and_origin {
         // Allow the picture's origin in the Content-Security-Policy. Only the user's own page shows
         // the picture, and the browser sends no `Referer` with the request for it.
         Some((_, origin)) => response.showing_from(origin),

@@ -179,12 +179,12 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
         return Err(Failure::Redirect(ctx.path(PAGE)));
     }
     if ctx.head.method != Method::POST {
-        let shown = submission::shown(ctx, &visitor, CODES).await?;
-        if let Some(codes) = shown.secret() {
+        let result = submission::take_result(ctx, &visitor, CODES).await?;
+        if let Some(codes) = result.secret() {
             return Ok(enrolment::recovery_codes_page(ctx, &visitor.user, codes, &ctx.path(PAGE), None));
         }
         let (csrf, replaces) = (visitor.csrf(ctx, CODES), before.is_some_and(|factors| factors.recovery.is_some()));
-        let inside = submission::with_hint(visitor.inside(ctx), Some(&shown));
+        let inside = submission::with_hint(visitor.inside(ctx), Some(&result));
         let page = MakeCodesPage { inside, csrf: &csrf, replaces };
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
@@ -203,16 +203,16 @@ async fn remove(ctx: &RequestContext<'_>, visitor: &Visitor, id: FactorId) -> Re
     let demanded = demanded(ctx, &visitor.user);
     let removed = change(ctx, visitor, |factors| {
         let mut next = factors.clone();
-        let Some(gone) = next.remove(id) else { return Ok(None) };
+        let Some(removed) = next.remove(id) else { return Ok(None) };
         check_removal(&visitor.user, demanded, factors, &next)?;
         *factors = next;
-        Ok(Some(gone))
+        Ok(Some(removed))
     });
     match removed.await? {
         Err(problem) => show(ctx, visitor, Some(problem)).await,
-        Ok(gone) => {
+        Ok(removed) => {
             // If the factor is already removed, the request succeeds without an audit event.
-            if let Some((kind, name)) = gone {
+            if let Some((kind, name)) = removed {
                 let event = visitor.event(ctx, AuditKind::FactorRemoved);
                 ctx.sealgate.audit.note(event.with_detail(format!("{} {name}", kind.as_str())));
             }
@@ -330,7 +330,7 @@ async fn change<T: Send>(
 ) -> Result<T, Failure> {
     let handle = UserHandle::from_random(ctx.random());
     match ctx.sealgate.store.change_factors(visitor.user.sub, handle, change).await? {
-        FactorsChanged::Yes(made, _) => Ok(made),
+        FactorsChanged::Yes(result, _) => Ok(result),
         // Unreachable, because the change adds no credential.
         FactorsChanged::CredentialTaken => Err(Failure::Internal),
     }

@@ -35,8 +35,8 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
             return resume(ctx, console_user, &client, &form);
         }
-        let shown = submission::shown(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return Ok(show(ctx, console_user, &client, &ClientNotes { shown: Some(&shown), ..ClientNotes::default() }));
+        let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
+        return Ok(show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() }));
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
@@ -123,9 +123,9 @@ async fn rotate(
     client: &Client,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let asked = form.one("overlap_seconds")?.and_then(|text| text.parse().ok());
+    let requested_seconds = form.one("overlap_seconds")?.and_then(|text| text.parse().ok());
     let overlap_seconds =
-        asked.filter(|seconds| OVERLAPS.contains(seconds)).ok_or(Failure::page(Problem::InvalidRequest))?;
+        requested_seconds.filter(|seconds| OVERLAPS.contains(seconds)).ok_or(Failure::page(Problem::InvalidRequest))?;
     if client.is_public() {
         return Err(Failure::page(Problem::InvalidRequest));
     }
@@ -202,7 +202,7 @@ pub(super) async fn execute(
 #[derive(Default)]
 pub(super) struct ClientNotes<'a> {
     /// Result of the form that redirected to this page.
-    shown: Option<&'a ShownResult>,
+    result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
 }
@@ -225,7 +225,7 @@ fn page(
 ) -> Response {
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
-        inside: submission::with_hint(console_user.inside(ctx), notes.shown),
+        inside: submission::with_hint(console_user.inside(ctx), notes.result),
         csrf: &console_user.csrf(ctx),
         client,
         form,
@@ -234,7 +234,7 @@ fn page(
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
-        secret: notes.shown.and_then(ShownResult::secret).map(Secret::expose),
+        secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
         refused: notes.refused,
     };

@@ -52,8 +52,8 @@ pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &Consol
 /// Shows the form for a new client (GET), or registers the client (POST).
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        let kept = kept_form::take(ctx, console_user, NEW).await?;
-        let typed = kept.map_or_else(|| Ok(form::empty()), |kept| form::read(&kept, None))?;
+        let stored_form = kept_form::take(ctx, console_user, NEW).await?;
+        let typed = stored_form.map_or_else(|| Ok(form::empty()), |stored_form| form::read(&stored_form, None))?;
         return Ok(show(ctx, console_user, &typed));
     }
     let form = console_user.form(ctx)?;
@@ -67,13 +67,13 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
 
 async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidForm) -> Result<Effect, Failure> {
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
-    let made = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
+    let client_secret = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
     let client = Client {
         id: ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?,
         name: sound.name,
         client_type: sound.client_type,
         auth_method: sound.auth_method,
-        secrets: secret.iter().map(made).collect(),
+        secrets: secret.iter().map(client_secret).collect(),
         redirect_uris: sound.redirect_uris,
         post_logout_redirect_uris: sound.post_logout_redirect_uris,
         scope: sound.scope,

@@ -57,14 +57,14 @@ pub(super) async fn keep(
         return Ok(page.to_owned());
     }
     let id = Secret::from_random(&ctx.random::<32>());
-    let kept = Form {
+    let stored_form = Form {
         user: Some(visitor.user.sub),
         app: CONSOLE.to_owned(),
         target: page.to_owned(),
         body: body.into_bytes(),
     };
     let until = ctx.now.plus(LIFETIME);
-    match ctx.sealgate.store.keep_form(&owner, &id.hash(), &kept, until, ctx.random()).await {
+    match ctx.sealgate.store.keep_form(&owner, &id.hash(), &stored_form, until, ctx.random()).await {
         Ok(true) => Ok(visitor::with_form(page, id.expose())),
         Ok(false) | Err(StoreError::TooManyForms) => Ok(page.to_owned()),
         Err(error) => Err(error.into()),

@@ -50,11 +50,11 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
             return resume(ctx, console_user, &user, &form).await;
         }
-        let shown = submission::shown(ctx, &console_user.visitor, &page_of(user.sub)).await?;
-        return show(ctx, console_user, &user, &UserNotes { shown: Some(&shown), ..UserNotes::default() }).await;
+        let result = submission::take_result(ctx, &console_user.visitor, &page_of(user.sub)).await?;
+        return show(ctx, console_user, &user, &UserNotes { result: Some(&result), ..UserNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
-    let named = UserRef::Sub(user.sub);
+    let user_ref = UserRef::Sub(user.sub);
     let own = is_own(console_user, &user);
     if let Some((kind, id)) = accesses::chosen(&form)? {
         return end_access(ctx, console_user, &user, kind, id).await;
@@ -68,22 +68,24 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
     match action {
         Some("save") => save(ctx, console_user, &user, &form).await,
-        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(named.into()), Done::UserRevoked).await,
+        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await,
         // Administrators cannot disable themselves, because there may be no other administrator.
-        Some("disable") if !own => run(ctx, console_user, &user, UserCommand::Disable(named.into()), Done::User).await,
-        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(named), Done::User).await,
+        Some("disable") if !own => {
+            run(ctx, console_user, &user, UserCommand::Disable(user_ref.into()), Done::User).await
+        }
+        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(user_ref), Done::User).await,
         Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
         Some("send-reset-link") => send_reset_link(ctx, console_user, &user).await,
         Some("resend-invitation") => {
-            let resend = UserCommand::ResendInvitation { user: named, print_link: false };
+            let resend = UserCommand::ResendInvitation { user: user_ref, print_link: false };
             run(ctx, console_user, &user, resend, Done::UserInvited).await
         }
         Some("withdraw-invitation") => {
-            let withdraw = UserCommand::RevokeInvitation(named);
+            let withdraw = UserCommand::RevokeInvitation(user_ref);
             run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
         }
         Some("unblock-factors") => {
-            let unblock = UserCommand::UnblockFactors(named);
+            let unblock = UserCommand::UnblockFactors(user_ref);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
         // Administrators enter their own credentials on the account page, which requires a recent
@@ -211,7 +213,7 @@ async fn end_access(
     kind: AccessKind,
     id: &str,
 ) -> Result<Response, Failure> {
-    let (store, named, id) = (&ctx.sealgate.store, UserRef::Sub(user.sub), id.to_owned());
+    let (store, user_ref, id) = (&ctx.sealgate.store, UserRef::Sub(user.sub), id.to_owned());
     let invalid = || Failure::page(Problem::InvalidRequest);
     let (is_theirs, command, done) = match kind {
         AccessKind::Session => {
@@ -228,18 +230,18 @@ async fn end_access(
         AccessKind::Client => {
             let client = ClientId::parse(&id).ok_or_else(invalid)?;
             let known = open_accesses::of_clients(store, user.sub, ctx.now).await?;
-            let revoke = ConsentCommand::Revoke { user: named, client: client.into() };
+            let revoke = ConsentCommand::Revoke { user: user_ref, client: client.into() };
             (known.iter().any(|access| access.id == id), Command::Consent(revoke), Done::Withdrawn)
         }
         AccessKind::AppPassword => {
             let passwords = store.app_passwords(user.sub).await?.passwords;
             let is_theirs = passwords.iter().any(|password| password.id() == id);
-            let revoke = AppPasswordCommand::Revoke { user: named, id, wait: false };
+            let revoke = AppPasswordCommand::Revoke { user: user_ref, id, wait: false };
             (is_theirs, Command::AppPassword(revoke), Done::AppPassword)
         }
         AccessKind::AppLogin => {
             let is_theirs = store.app_credentials(user.sub).await?.find(&id).is_some();
-            let remove = AppLoginCommand::Remove { user: named, app: id };
+            let remove = AppLoginCommand::Remove { user: user_ref, app: id };
             (is_theirs, Command::AppLogin(remove), Done::User)
         }
     };
@@ -271,8 +273,8 @@ async fn set_app_login(
         let typed = TypedAppLogin { app, username, fault: Some(fault) };
         return show(ctx, console_user, user, &UserNotes { app_login: typed, ..UserNotes::default() }).await;
     }
-    let (named, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
-    let set = AppLoginCommand::Set { user: named, app, username, password: password.into() };
+    let (user_ref, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
+    let set = AppLoginCommand::Set { user: user_ref, app, username, password: password.into() };
     execute(ctx, console_user, Command::AppLogin(set)).await?;
     Ok(back(ctx, user, Done::User))
 }
@@ -334,7 +336,7 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
 #[derive(Default)]
 pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
-    shown: Option<&'a ShownResult>,
+    result: Option<&'a ShownResult>,
     /// Input of the form, shown instead of the stored groups and roles.
     typed: Option<&'a Typed>,
     faults: &'a [UserField],
@@ -364,7 +366,7 @@ async fn show(
     let factors = ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value);
     let factors = factors.as_ref();
     let links = ctx.sealgate.store.account_links(user.sub).await?;
-    let made = notes.shown.and_then(ShownResult::secret).map(Secret::expose);
+    let secret = notes.result.and_then(ShownResult::secret).map(Secret::expose);
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
@@ -377,7 +379,7 @@ async fn show(
         fault: notes.app_login.fault,
     };
     let page = UserPage {
-        inside: submission::with_hint(console_user.inside(ctx), notes.shown),
+        inside: submission::with_hint(console_user.inside(ctx), notes.result),
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
@@ -397,8 +399,8 @@ async fn show(
         may_send_reset_link: reset::may_be_mailed(ctx, user),
         invitation: invitation(ctx, user, factors, links.and_then(|links| links.value.invitation).as_ref()),
         app_logins: Some(app_logins).filter(|logins| !logins.apps.is_empty()),
-        password: made.filter(|secret| !is_link(secret)),
-        link: made.filter(|secret| is_link(secret)),
+        password: secret.filter(|secret| !is_link(secret)),
+        link: secret.filter(|secret| is_link(secret)),
         faults: notes.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

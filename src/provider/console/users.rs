@@ -58,8 +58,9 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         let factors = store.factors(user.sub).await?;
         let factor = factors.as_ref().and_then(|loaded| loaded.value.strongest());
         let is_reset = factors.is_some_and(|loaded| loaded.value.reset.is_some());
-        let kept = store.account_links(user.sub).await?;
-        let invitation = kept.and_then(|links| links.value.invitation).map(|invitation| invitation.state(ctx.now));
+        let account_links = store.account_links(user.sub).await?;
+        let invitation =
+            account_links.and_then(|links| links.value.invitation).map(|invitation| invitation.state(ctx.now));
         lines.push(UserLine { user, signed_in_at, factor, is_reset, invitation });
     }
     let counted = ctx.sealgate.enrolment.last();

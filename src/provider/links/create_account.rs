@@ -141,7 +141,7 @@ pub(crate) async fn code(ctx: &RequestContext<'_>) -> Result<Response, Failure> 
                 // Only a user who has proven that they receive the mail may learn that an account
                 // has the address.
                 if store.user_by_email(&next.address).await?.is_some() {
-                    return registering.taken(ctx, &pending).await;
+                    return registering.report_taken_address(ctx, &pending).await;
                 }
                 // Use a new secret, so that an attacker who planted the cookie in this browser
                 // cannot continue the registration in the attacker's browser.
@@ -236,7 +236,7 @@ impl Registering {
     /// Shows the first page with the message that an account has the address.
     ///
     /// Call this method only for a user who has proven that they receive the mail of the address.
-    pub(crate) async fn taken(
+    pub(crate) async fn report_taken_address(
         &self,
         ctx: &RequestContext<'_>,
         pending: &Loaded<PendingRegistration>,

@@ -108,9 +108,11 @@ async fn passkey(
         return Err(Failure::page(Problem::InvalidRequest));
     }
     let typed = form.one("name")?.unwrap_or_default();
-    let Some(sent) = form.one("credential")? else { return show_passkey(ctx, link, invited, typed, None).await };
+    let Some(credential_json) = form.one("credential")? else {
+        return show_passkey(ctx, link, invited, typed, None).await;
+    };
     let enrolling = enrolling(ctx, link, &invited.user.value);
-    let verified = match enrolling.verify_key(CredentialKind::Passkey, sent).await? {
+    let verified = match enrolling.verify_key(CredentialKind::Passkey, credential_json).await? {
         Ok(verified) => verified,
         Err(problem) => return show_passkey(ctx, link, invited, typed, Some(problem)).await,
     };

@@ -72,8 +72,8 @@ impl LinkPage {
         if let Some(token) = query.one("token")?.filter(|_| ctx.head.method != Method::POST) {
             LinkToken::parse(token).ok_or_else(over)?;
             let value = format!("{}.{token}", self.name);
-            let kept = cookie::set_for(ctx.cookies.link, &value, ctx.cookies.secure, LINK_COOKIE_SECONDS);
-            return Ok(LinkOpened::Link(Response::see_other(&self.address(ctx)).with_cookie(kept)));
+            let cookie = cookie::set_for(ctx.cookies.link, &value, ctx.cookies.secure, LINK_COOKIE_SECONDS);
+            return Ok(LinkOpened::Link(Response::see_other(&self.address(ctx)).with_cookie(cookie)));
         }
         let (name, token) = ctx.cookie(ctx.cookies.link).and_then(|value| value.split_once('.')).ok_or_else(over)?;
         let link = LinkToken::parse(token).filter(|_| name == self.name).ok_or_else(over)?;

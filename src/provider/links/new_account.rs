@@ -87,7 +87,9 @@ async fn find(
 async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &Params) -> Result<Response, Failure> {
     let relying_party = relying_party(ctx).ok_or_else(|| Failure::page(Problem::InvalidRequest))?;
     let typed = form.one("name")?.unwrap_or_default();
-    let Some(sent) = form.one("credential")? else { return show_passkey(ctx, proven, name, typed, None).await };
+    let Some(credential_json) = form.one("credential")? else {
+        return show_passkey(ctx, proven, name, typed, None).await;
+    };
     let store = &ctx.sealgate.store;
     let Some(waiting) = proven.pending.value.passkey() else {
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
@@ -98,7 +100,7 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
         return show_passkey(ctx, proven, name, typed, Some(EnrolProblem::Expired)).await;
     }
     let challenge = CeremonyChallenge::from_random(waiting.challenge);
-    let credential = match verified(&relying_party, &challenge, CredentialKind::Passkey, sent) {
+    let credential = match verified(&relying_party, &challenge, CredentialKind::Passkey, credential_json) {
         Ok(credential) => credential,
         Err(error) => {
             tracing::info!(%error, "refused a passkey for a new account");
@@ -110,9 +112,9 @@ async fn passkey(ctx: &RequestContext<'_>, proven: &Proven, name: &str, form: &P
     }
     let subject = Subject::from_random(ctx.random());
     let mut factors = Factors::none(subject, UserHandle::from_random(waiting.handle));
-    let called = new_factor_name(ctx, &factors, Some(&credential), typed);
-    let id = factors.add_key(&called, credential, ctx.now);
-    let enrolled = Enrolled { id, kind: FactorKind::Passkey, name: called, factors: Box::new(factors) };
+    let key_name = new_factor_name(ctx, &factors, Some(&credential), typed);
+    let id = factors.add_key(&key_name, credential, ctx.now);
+    let enrolled = Enrolled { id, kind: FactorKind::Passkey, name: key_name, factors: Box::new(factors) };
     create(ctx, proven, name, subject, Chosen::Passkey(enrolled)).await
 }
 
@@ -154,7 +156,7 @@ async fn create(
             return created(ctx, registering, user, &chosen).await;
         }
         if store.user_by_email(&user.email).await?.is_some() {
-            return registering.taken(ctx, pending.as_ref().unwrap_or(&proven.pending)).await;
+            return registering.report_taken_address(ctx, pending.as_ref().unwrap_or(&proven.pending)).await;
         }
         if pending.is_none() {
             return Ok(registering.over(ctx));

@@ -51,12 +51,12 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         LinkOpened::Page(link) => link,
     };
     if ctx.head.method != Method::POST {
-        let found = find(ctx, &link).await?;
-        return Ok(show(ctx, &link, &found.user.value, StatusCode::OK, None));
+        let opened = find(ctx, &link).await?;
+        return Ok(show(ctx, &link, &opened.user.value, StatusCode::OK, None));
     }
     let form = link.form(ctx)?;
-    let found = find(ctx, &link).await?;
-    let user = &found.user.value;
+    let opened = find(ctx, &link).await?;
+    let user = &opened.user.value;
     let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
     let hash = match links::hash_new_password(ctx, form.one("new-password")?.unwrap_or_default(), &owner).await {
         Ok(hash) => hash,
@@ -220,7 +220,7 @@ pub(crate) async fn forgot_password_page(ctx: &RequestContext<'_>) -> Result<Res
         frame: ctx.frame(),
         action: &waiting.address(ctx, FORGOT_PASSWORD),
         csrf: &waiting.csrf(FORGOT_PASSWORD),
-        asked: query.has(ASKED),
+        is_requested: query.has(ASKED),
         sign_in: &waiting.address(ctx, SIGN_IN),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
@@ -262,7 +262,7 @@ fn remember(ctx: &RequestContext<'_>, waiting: &Waiting) -> HeaderValue {
 /// continues. Otherwise a new sign-in begins.
 pub(crate) fn sign_in_after_reset(ctx: &RequestContext<'_>) -> String {
     let known = ctx.cookie(ctx.cookies.back).and_then(|value| {
-        let (id, client) = interaction::named(value);
+        let (id, client) = interaction::split_parameter(value);
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         is_id.then_some(id).zip(client)
     });

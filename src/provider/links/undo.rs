@@ -89,9 +89,12 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
     let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {
-        let (made, token) = LinkToken::new(subject, ctx.random());
-        let reset =
-            ResetLink { hash: made.hash, account: AccountMark::from_user(&user), expires_at: ctx.now.plus(RESET_LIFE) };
+        let (reset_link, token) = LinkToken::new(subject, ctx.random());
+        let reset = ResetLink {
+            hash: reset_link.hash,
+            account: AccountMark::from_user(&user),
+            expires_at: ctx.now.plus(RESET_LIFE),
+        };
         let mail = Mail::Reset { token: token.expose().to_owned() };
         (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
     } else {

@@ -151,7 +151,7 @@ fn unbound(id: &str) -> SecretHash {
 /// begins its own sign-in, as with any authorization request.
 async fn bind(ctx: &RequestContext<'_>) -> Result<Option<Response>, Failure> {
     let query = ctx.query()?;
-    let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::named) else { return Ok(None) };
+    let Some((id, _)) = query.one(interaction::PARAMETER)?.map(interaction::split_parameter) else { return Ok(None) };
     let store = &ctx.sealgate.store;
     let stored = store.interaction(&unbound(id), &SecretHash::for_secret(id.as_bytes())).await?;
     let Some(stored) = stored.filter(|stored| ctx.now < stored.value.expires_at) else { return Ok(None) };
@@ -173,18 +173,18 @@ pub(crate) async fn resume(ctx: &RequestContext<'_>) -> Result<Response, Failure
     }
     let waiting = Waiting::find(ctx).await?;
     let interaction = waiting.interaction();
-    let answered = match decide(ctx, interaction, &waiting.client).await {
+    let outcome = match decide(ctx, interaction, &waiting.client).await {
         Ok(Decision::Page(page)) => return Ok(Response::see_other(&waiting.address(ctx, page))),
         Ok(Decision::Answered(response)) => Ok(response),
         Err(failure) => Err(returning(failure, &waiting.client, &interaction.request.return_to)),
     };
     match ctx.sealgate.store.drop_interaction(&waiting.loaded).await {
-        Ok(Committed::Yes) => answered.map(|response| {
+        Ok(Committed::Yes) => outcome.map(|response| {
             interaction::last_request_cookie(ctx, &waiting).into_iter().fold(response, Response::with_cookie)
         }),
         // If two tabs finish the same request at once, only one responds to the client.
         Ok(Committed::Conflict) => Err(interaction::finished(ctx, interaction).await?),
-        Err(error) => answered.and(Err(error.into())),
+        Err(error) => outcome.and(Err(error.into())),
     }
 }
 
@@ -385,8 +385,8 @@ pub(crate) async fn account(ctx: &RequestContext<'_>, waiting: &Waiting) -> Resu
         None => None,
     };
     let interaction = waiting.interaction();
-    let wanted = interaction.progress.account.or(interaction.expected);
-    let sign_in = session.as_ref().and_then(|session| match wanted {
+    let account = interaction.progress.account.or(interaction.expected);
+    let sign_in = session.as_ref().and_then(|session| match account {
         Some(subject) => session.sign_in_of(subject),
         None => session.current(),
     });

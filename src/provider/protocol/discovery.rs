@@ -36,7 +36,7 @@ const KEYS_CACHE_SECONDS: u32 = 60;
 pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let sealgate = ctx.sealgate;
     let signer = sealgate.issuer.signer();
-    let (set, found) = (signer.key_set(), signer.found());
+    let (set, key_reports) = (signer.key_set(), signer.key_reports());
     let ring = sealgate.store.key_ring().await?;
     let mut keys = Vec::new();
     for published in set.iter() {
@@ -56,7 +56,7 @@ pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
             "activate_at": life.and_then(|life| life.activate_at),
             "retire_at": life.and_then(|life| life.retire_at),
             "remove_at": life.and_then(|life| life.remove_at),
-            "stated_by_token": found.iter().find(|key| key.kid.as_str() == kid),
+            "stated_by_token": key_reports.iter().find(|key| key.kid.as_str() == kid),
             "attestation": attestation,
         }));
     }

@@ -28,7 +28,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     // Invalid tokens are counted by address and only delay other invalid tokens. A valid token from
     // the same address may belong to another user.
     let (token, bearer) = match presented(ctx).await {
-        Ok(found) => found,
+        Ok(verified) => verified,
         Err(failure @ Failure::Bearer(_)) => {
             ctx.charge_address(Bucket::UserInfo).await?;
             return Err(failure);

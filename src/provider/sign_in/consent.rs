@@ -129,9 +129,9 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
 
 async fn allow(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User, form: &Params) -> Result<Response, Failure> {
     let interaction = waiting.interaction();
-    let asked = interaction.request.scope;
+    let requested_scope = interaction.request.scope;
     let offline = form.one("offline_access")? == Some("true");
-    let allowed: Scope = if offline { asked } else { asked.without(ScopeValue::OfflineAccess) };
+    let allowed: Scope = if offline { requested_scope } else { requested_scope.without(ScopeValue::OfflineAccess) };
     let progress = Progress { account: Some(user.sub), allowed: Some(allowed), ..interaction.progress.clone() };
     let next = Interaction { progress, ..interaction.clone() };
     match ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await? {

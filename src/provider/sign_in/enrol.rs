@@ -41,8 +41,8 @@ impl Newcomer {
 
     /// Returns whether an authenticator app meets the required level and its secret can be stored.
     fn takes_apps(&self, ctx: &RequestContext<'_>) -> bool {
-        let asked = self.required.max(self.terms.policy.level);
-        !asked.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
+        let needed_level = self.required.max(self.terms.policy.level);
+        !needed_level.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
     }
 }
 
@@ -68,8 +68,8 @@ pub(crate) async fn enrol_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             enrolling.confirm_app(form.one("code")?.unwrap_or_default(), name).await?
         }
         Some(FactorChoice::Key) => {
-            let sent = form.one("credential")?.unwrap_or_default();
-            enrolling.confirm_key(kind_of(&form)?, sent, name).await?
+            let credential_json = form.one("credential")?.unwrap_or_default();
+            enrolling.confirm_key(kind_of(&form)?, credential_json, name).await?
         }
         _ => return show(ctx, &waiting, &newcomer, None, "", None).await,
     };
@@ -166,15 +166,20 @@ async fn added(
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
     let credentials = CredentialMark::for_user(&user, enrolled.factors.generation);
-    let made = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
+    let new_codes = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
     let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false, keep };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
-    let (Some(made), Proceeded::SignedIn(cookies)) = (made, &proceeded) else {
+    let (Some(new_codes), Proceeded::SignedIn(cookies)) = (new_codes, &proceeded) else {
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));
     };
     ctx.sealgate.audit.note(ctx.event(AuditKind::RecoveryCodesMade, Actor::User).for_subject(user.sub));
-    let page =
-        enrolment::recovery_codes_page(ctx, &user, &made, &waiting.address(ctx, RESUME), waiting.then().as_deref());
+    let page = enrolment::recovery_codes_page(
+        ctx,
+        &user,
+        &new_codes,
+        &waiting.address(ctx, RESUME),
+        waiting.then().as_deref(),
+    );
     Ok(cookies.iter().cloned().fold(page, Response::with_cookie))
 }
 

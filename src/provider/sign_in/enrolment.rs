@@ -181,7 +181,7 @@ impl Enrolling<'_, '_> {
         answer: &str,
     ) -> Result<Result<VerifiedKey, EnrolProblem>, Failure> {
         let relying_party = passkey::relying_party(self.ctx).ok_or(Failure::Unavailable)?;
-        let taken = self.change(|factors| {
+        let pending_key = self.change(|factors| {
             let challenge = factors.pending_key(self.origin, self.ctx.now);
             let is_this = |pending: &PendingFactor| {
                 pending.origin == self.origin && matches!(pending.kind, PendingKind::Key { .. })
@@ -189,7 +189,7 @@ impl Enrolling<'_, '_> {
             factors.pending.retain(|pending| !is_this(pending));
             challenge.map(|challenge| (challenge, factors.generation))
         });
-        let FactorsChanged::Yes(Some((challenge, generation)), _) = taken.await? else {
+        let FactorsChanged::Yes(Some((challenge, generation)), _) = pending_key.await? else {
             return Ok(Err(EnrolProblem::Expired));
         };
         let verified = verified(&relying_party, &challenge, kind, answer);
@@ -309,11 +309,11 @@ pub(crate) fn new_factor_name(
     credential: Option<&CredentialRecord>,
     typed: &str,
 ) -> String {
-    let taken: Vec<&str> = names(factors).collect();
+    let other_names: Vec<&str> = names(factors).collect();
     let kind = credential.map_or(FactorKind::Totp, |credential| FactorKind::of_credential(credential.kind));
     let model = credential.and_then(CredentialRecord::model);
     let unnamed = UnnamedFactor { kind, model, user_agent: &ctx.user_agent() };
-    factor_name(typed, &default_factor_name(&ctx.frame(), unnamed, &taken))
+    factor_name(typed, &default_factor_name(&ctx.frame(), unnamed, &other_names))
 }
 
 /// Returns the kind of key that the form requests.
@@ -345,12 +345,12 @@ pub(crate) async fn new_recovery_codes(
 ) -> Result<Option<Secret>, Failure> {
     let Some(key) = store.recovery_key() else { return Ok(None) };
     let random = std::array::from_fn(|_| ctx.random());
-    let (kept, codes) = RecoveryCodes::new(key, user.sub, &random, ctx.now);
+    let (stored_codes, codes) = RecoveryCodes::new(key, user.sub, &random, ctx.now);
     let handle = UserHandle::from_random(ctx.random());
     let changed = store.change_factors(user.sub, handle, |factors| {
         let replaced = factors.recovery.is_some();
         let may = factors.may_have_recovery_codes(user);
-        may.then(|| factors.set_recovery_codes(kept.clone())).map(|()| replaced)
+        may.then(|| factors.set_recovery_codes(stored_codes.clone())).map(|()| replaced)
     });
     Ok(match changed.await? {
         FactorsChanged::Yes(Some(replaced), _) => Some(format_codes(&codes, replaced)),

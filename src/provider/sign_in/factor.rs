@@ -64,25 +64,25 @@ pub(crate) async fn factor_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
         return Ok(Response::see_other(&waiting.address(ctx, RESUME)));
     };
     let form = if ctx.head.method == Method::POST { Some(waiting.form(ctx, PAGE)?) } else { None };
-    let named = match &form {
+    let word = match &form {
         Some(form) => form.one("with")?,
         None => query.one("with")?,
     };
-    let named = named.and_then(FactorChoice::parse);
+    let requested = word.and_then(FactorChoice::parse);
     let first = candidate.offers.first().copied().ok_or_else(|| Failure::page(Problem::NothingToDo))?;
-    let chosen = named.filter(|choice| candidate.offers.contains(choice)).unwrap_or(first);
+    let chosen = requested.filter(|choice| candidate.offers.contains(choice)).unwrap_or(first);
     let Some(form) = form else { return show(ctx, &waiting, &candidate, chosen, None) };
     let field = if chosen == FactorChoice::Key { "credential" } else { "code" };
-    let sent = form.one(field)?.unwrap_or_default();
+    let answer = form.one(field)?.unwrap_or_default();
     if chosen != FactorChoice::Key {
-        return Ok(prove(ctx, waiting, candidate, chosen, sent).await?.1);
+        return Ok(prove(ctx, waiting, candidate, chosen, answer).await?.1);
     }
     // A signature cannot be guessed. This limit only bounds the work of verifying signatures.
     let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => return show(ctx, &waiting, &candidate, chosen, Some(FactorProblem::Wait { seconds })),
     };
-    let (proven, response) = prove(ctx, waiting, candidate, chosen, sent).await?;
+    let (proven, response) = prove(ctx, waiting, candidate, chosen, answer).await?;
     if proven {
         guesses.give_back(ctx);
     }
@@ -190,11 +190,11 @@ async fn prove(
     mut waiting: Waiting,
     mut candidate: Candidate,
     chosen: FactorChoice,
-    sent: &str,
+    answer: &str,
 ) -> Result<(bool, Response), Failure> {
     for _ in 0..MAX_TRIES {
         let mut factors = candidate.loaded.value.clone();
-        let trial = try_one(ctx, &waiting, &mut factors, chosen, sent);
+        let trial = try_one(ctx, &waiting, &mut factors, chosen, answer);
         if !trial.was_judged() {
             note(ctx, &waiting, &candidate, chosen, &trial);
             let page = show(ctx, &waiting, &candidate, chosen, Some(problem(ctx, &trial)))?;
@@ -269,15 +269,15 @@ fn try_one(
     waiting: &Waiting,
     factors: &mut Factors,
     chosen: FactorChoice,
-    sent: &str,
+    answer: &str,
 ) -> FactorTrial {
     match chosen {
         FactorChoice::App => {
             let apps = open_apps(ctx, factors);
-            factors.try_totp(&apps, sent, ctx.now)
+            factors.try_totp(&apps, answer, ctx.now)
         }
         FactorChoice::Recovery => match ctx.sealgate.store.recovery_key() {
-            Some(key) => factors.try_recovery_code(key, sent, ctx.now),
+            Some(key) => factors.try_recovery_code(key, answer, ctx.now),
             None => FactorTrial::NoCode,
         },
         FactorChoice::Key => {
@@ -285,7 +285,7 @@ fn try_one(
             let Some((relying_party, challenge)) = terms else {
                 return FactorTrial::Refused(CeremonyError::OtherChallenge);
             };
-            match AssertionResponse::parse(sent) {
+            match AssertionResponse::parse(answer) {
                 Ok(answer) => {
                     factors.try_key(&relying_party, &challenge, AssertionPurpose::SecondFactor, &answer, ctx.now)
                 }

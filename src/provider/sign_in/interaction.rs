@@ -36,7 +36,7 @@ pub(crate) const RESUME: &str = "resume";
 pub(crate) const PARAMETER: &str = "interaction";
 
 /// Splits the parameter into request id and client id.
-pub(crate) fn named(parameter: &str) -> (&str, Option<ClientId>) {
+pub(crate) fn split_parameter(parameter: &str) -> (&str, Option<ClientId>) {
     match parameter.split_once('.') {
         Some((id, client)) => (id, ClientId::parse(client)),
         None => (parameter, None),
@@ -68,17 +68,17 @@ impl Waiting {
     /// As [`Waiting::find`].
     pub(crate) async fn find_at_any_time(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
-        let (id, client) = named(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
+        let (id, client) = split_parameter(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
         if let Some(client) = &client {
             ctx.set_referring_app(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
         }
         let browser = ctx.cookie(ctx.cookies.browser).ok_or_else(|| Failure::page(Problem::CookieMissing))?.to_owned();
-        let found = ctx
+        let loaded = ctx
             .sealgate
             .store
             .interaction(&SecretHash::for_secret(browser.as_bytes()), &SecretHash::for_secret(id.as_bytes()))
             .await?;
-        let Some(loaded) = found else { return Err(over(ctx, id, client.as_ref()).await?) };
+        let Some(loaded) = loaded else { return Err(over(ctx, id, client.as_ref()).await?) };
         ctx.set_ui_locales(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
@@ -101,9 +101,9 @@ impl Waiting {
             return Ok(self);
         }
         let id = anew(ctx, self.interaction()).await?;
-        let found =
+        let stored =
             ctx.sealgate.store.interaction(&SecretHash::for_secret(self.browser.as_bytes()), &id.hash()).await?;
-        let loaded = found.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+        let loaded = stored.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
         // On a conflict, another tab has just continued the request.
         let _ = ctx.sealgate.store.drop_interaction(&self.loaded).await?;
         Ok(Self { id: id.expose().to_owned(), loaded, ..self })

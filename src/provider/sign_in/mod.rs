@@ -238,7 +238,7 @@ struct Opened {
 
 impl Opened {
     fn new(ctx: &RequestContext<'_>, session: &Session, cookie: &SessionCookie) -> Self {
-        let kept_until = session.kept(ctx.sealgate.config.sessions.keep_signed_in);
+        let kept_until = session.effective_kept_until(ctx.sealgate.config.sessions.keep_signed_in);
         Self { id: session.id, cookie: session_cookie(ctx, cookie, kept_until) }
     }
 }
@@ -287,9 +287,9 @@ async fn renew(
         Renewal::StepUp => (true, None),
     };
     let presented = ctx.cookie(ctx.cookies.session).and_then(SessionCookie::parse);
-    let mut found = Some(session);
+    let mut current = Some(session);
     for _ in 0..MAX_TRIES {
-        let Some(session) = found.filter(|session| session.value.is_live(ctx.now, settings.keep_signed_in)) else {
+        let Some(session) = current.filter(|session| session.value.is_live(ctx.now, settings.keep_signed_in)) else {
             break;
         };
         if is_step_up && session.value.sign_in_of(sign_in.subject).is_none() {
@@ -312,7 +312,7 @@ async fn renew(
             return Ok(Some(Opened::new(ctx, &next, &cookie)));
         }
         // Another tab signed in or out at the same time.
-        found = ctx.sealgate.store.session(id).await?;
+        current = ctx.sealgate.store.session(id).await?;
     }
     // The response replaces the old session's cookie. Without this call, that session would live on,
     // and no browser could end it.

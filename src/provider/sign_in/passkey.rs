@@ -38,7 +38,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
     let arrived = tokio::time::Instant::now();
     let waiting = Waiting::find(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
-    let (sent, keep) = (form.one("credential")?.unwrap_or_default(), form.has(KEEP));
+    let (credential_json, keep) = (form.one("credential")?.unwrap_or_default(), form.has(KEEP));
     let guesses = match Guesses::of_passkey(ctx).await? {
         Ok(guesses) => guesses,
         Err(seconds) => {
@@ -49,7 +49,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
             return Ok(page.retry_after(seconds));
         }
     };
-    let (waiting, proceeded) = sign_in_with(ctx, waiting, sent, keep).await?;
+    let (waiting, proceeded) = sign_in_with(ctx, waiting, credential_json, keep).await?;
     if let Some(response) = proceeded.respond(ctx, &waiting) {
         guesses.give_back(ctx);
         return Ok(response);
@@ -68,8 +68,8 @@ struct Claim {
 }
 
 /// Reads the user that the assertion claims. A disabled user's key is treated as an unknown key.
-async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, CeremonyError>, Failure> {
-    let answer = match AssertionResponse::parse(sent) {
+async fn claim(ctx: &RequestContext<'_>, credential_json: &str) -> Result<Result<Claim, CeremonyError>, Failure> {
+    let answer = match AssertionResponse::parse(credential_json) {
         Ok(answer) => answer,
         Err(error) => return Ok(Err(error)),
     };
@@ -78,21 +78,21 @@ async fn claim(ctx: &RequestContext<'_>, sent: &str) -> Result<Result<Claim, Cer
         return Ok(Err(CeremonyError::NotTheirs));
     };
     let user = store.user(owner).await?.filter(User::is_enabled);
-    let found = user.zip(store.factors(owner).await?);
-    Ok(found.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
+    let owner_and_factors = user.zip(store.factors(owner).await?);
+    Ok(owner_and_factors.map(|(user, loaded)| Claim { user, loaded, answer }).ok_or(CeremonyError::NotTheirs))
 }
 
 /// Signs in the owner of the passkey. The challenge is used up even if the sign-in fails.
 async fn sign_in_with(
     ctx: &RequestContext<'_>,
     waiting: Waiting,
-    sent: &str,
+    credential_json: &str,
     keep: bool,
 ) -> Result<(Waiting, Proceeded), Failure> {
     let Some((relying_party, challenge)) = relying_party(ctx).zip(waiting.interaction().challenge) else {
         return refused(ctx, waiting, None, CeremonyError::OtherChallenge).await;
     };
-    let Claim { user, loaded, answer } = match claim(ctx, sent).await? {
+    let Claim { user, loaded, answer } = match claim(ctx, credential_json).await? {
         Ok(claim) => claim,
         Err(error) => return refused(ctx, waiting, None, error).await,
     };

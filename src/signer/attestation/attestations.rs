@@ -64,7 +64,7 @@ impl Attestations {
         let known = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
         let entry = |kid: &String| {
             let path = directory.join(format!("{kid}.pem"));
-            let stamp = std::fs::metadata(&path).ok().map(|found| stamp(&found));
+            let stamp = std::fs::metadata(&path).ok().map(|metadata| stamp(&metadata));
             match known.get(kid) {
                 Some(entry) if entry.stamp == stamp => entry.clone(),
                 _ => Entry { stamp, chain: chain(&path) },
@@ -75,8 +75,8 @@ impl Attestations {
     }
 }
 
-fn stamp(found: &std::fs::Metadata) -> Stamp {
-    (found.ino(), found.len(), found.ctime(), found.ctime_nsec())
+fn stamp(metadata: &std::fs::Metadata) -> Stamp {
+    (metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec())
 }
 
 /// Reads the certificates in a file. The caller reads a file once for each change, so an unusable

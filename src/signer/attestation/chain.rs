@@ -39,7 +39,7 @@ pub(super) fn verify(
     if chain.len() > MAX_CHAIN_LENGTH {
         return Err(vec![format!("the chain has {} certificates, and the limit is {MAX_CHAIN_LENGTH}", chain.len())]);
     }
-    let parsed = chain.iter().enumerate().map(|(at, der)| parse(der).map_err(|why| vec![named(at, &why)]));
+    let parsed = chain.iter().enumerate().map(|(at, der)| parse(der).map_err(|why| vec![at_certificate(at, &why)]));
     let parsed = parsed.collect::<Result<Vec<_>, _>>()?;
     let ([leaf, ..], [leaf_der, issuers @ ..]) = (&parsed[..], chain) else {
         return Err(vec!["the chain has no certificate".into()]);
@@ -49,16 +49,19 @@ pub(super) fn verify(
         faults.push("the first certificate is for a key that differs from the published one".into());
     }
     for (at, certificate) in parsed.iter().enumerate() {
-        faults.extend(why_not_valid_at(certificate, now).map(|why| named(at, &why)));
+        faults.extend(why_not_valid_at(certificate, now).map(|why| at_certificate(at, &why)));
         if at > 0 {
-            faults.extend(why_not_an_issuer(certificate).map(|why| named(at, why)));
+            faults.extend(why_not_an_issuer(certificate).map(|why| at_certificate(at, why)));
         }
     }
     for (at, pair) in parsed.windows(2).enumerate() {
         if let [issued, issuer] = pair
             && issued.issuer().as_raw() != issuer.subject().as_raw()
         {
-            faults.push(named(at, &format!("was issued by {}, which is not the next certificate", issued.issuer())));
+            faults.push(at_certificate(
+                at,
+                &format!("was issued by {}, which is not the next certificate", issued.issuer()),
+            ));
         }
     }
     if !faults.is_empty() {
@@ -158,6 +161,6 @@ impl ExtendedKeyUsageValidator for AnyPurpose {
     }
 }
 
-fn named(at: usize, why: &str) -> String {
+fn at_certificate(at: usize, why: &str) -> String {
     format!("certificate {} {why}", at + 1)
 }

@@ -87,16 +87,16 @@ pub struct Lease {
     name: LeaseName,
     holder: String,
     /// Record as this process last wrote it, and the time just before that write.
-    held: Option<(Loaded<LeaseRecord>, Instant)>,
+    own_record: Option<(Loaded<LeaseRecord>, Instant)>,
     /// Record as another process wrote it, and the time at which this process first read it.
-    seen: Option<(Value, Instant)>,
+    other_record: Option<(Value, Instant)>,
 }
 
 impl Lease {
     /// Creates a lease that is not held. `holder` must be unique among all processes, including
     /// earlier ones.
     pub fn new(name: LeaseName, holder: &str) -> Self {
-        Self { name, holder: holder.to_owned(), held: None, seen: None }
+        Self { name, holder: holder.to_owned(), own_record: None, other_record: None }
     }
 
     /// Returns the work that the lease permits.
@@ -115,12 +115,12 @@ impl Lease {
         if !store.is_shared() {
             return Ok(Some(Fence::default()));
         }
-        if let Some((held, since)) = &self.held
+        if let Some((own_record, since)) = &self.own_record
             && now.saturating_duration_since(*since) < RENEWED_AFTER
         {
-            return Ok(Some(fence(held)));
+            return Ok(Some(fence(own_record)));
         }
-        self.held = None;
+        self.own_record = None;
         let key = table::lease(self.name.as_str());
         let stored = store.engine.get(&key).await?;
         // Treat an unreadable record as a lease with an unknown holder. It is acquired like any
@@ -148,19 +148,19 @@ impl Lease {
         if !is_own {
             tracing::info!(lease = self.name.as_str(), generation, "this node now runs this task for the cluster");
         }
-        self.seen = None;
-        let held = record::decode(&key, bytes)?;
-        let fence = fence(&held);
-        self.held = Some((held, now));
+        self.other_record = None;
+        let record = record::decode(&key, bytes)?;
+        let fence = fence(&record);
+        self.own_record = Some((record, now));
         Ok(Some(fence))
     }
 
     /// Returns whether these bytes have not changed for [`LEASE_LENGTH`], as seen by this process.
     fn has_expired(&mut self, bytes: &Value, now: Instant) -> bool {
-        match &self.seen {
-            Some((seen, since)) if seen == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
+        match &self.other_record {
+            Some((value, since)) if value == bytes => now.saturating_duration_since(*since) >= LEASE_LENGTH,
             _ => {
-                self.seen = Some((bytes.clone(), now));
+                self.other_record = Some((bytes.clone(), now));
                 false
             }
         }
@@ -169,9 +169,9 @@ impl Lease {
     /// Releases the lease, so that another node can acquire it at once. If the store fails, the
     /// lease expires.
     pub async fn release(&mut self, store: &Store) {
-        let Some((held, _)) = self.held.take() else { return };
-        let next = LeaseRecord { holder: None, ..held.value.clone() };
-        let release = match record::replace(&held, &next) {
+        let Some((own_record, _)) = self.own_record.take() else { return };
+        let next = LeaseRecord { holder: None, ..own_record.value.clone() };
+        let release = match record::replace(&own_record, &next) {
             Ok(changes) => store.commit(changes).await,
             Err(error) => Err(error),
         };
@@ -181,8 +181,8 @@ impl Lease {
     }
 }
 
-fn fence(held: &Loaded<LeaseRecord>) -> Fence {
-    Fence(Some(held.unchanged()))
+fn fence(record: &Loaded<LeaseRecord>) -> Fence {
+    Fence(Some(record.unchanged()))
 }
 
 impl Store {

@@ -172,8 +172,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             let interaction: Interaction = read.typed()?;
             let prefix = table::interactions(&interaction.browser);
             let entry = pending_entry(&read.key, &interaction);
-            let kept = read.hashed(&prefix, &interaction)?.with(entry.into_iter());
-            kept.until(kept_until(interaction.expires_at))
+            let intake = read.hashed(&prefix, &interaction)?.with(entry.into_iter());
+            intake.until(kept_until(interaction.expires_at))
         }
         Table::SignInAttempt => {
             let attempt: SignInAttempt = read.typed()?;
@@ -264,8 +264,12 @@ impl Read {
     /// Decodes the content, and checks that this program knows all of it.
     fn typed<T: Serialize + DeserializeOwned>(&self) -> Result<T, &'static str> {
         let typed: T = serde_json::from_value(self.value.clone()).map_err(|_| "it does not fit the table")?;
-        let kept = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
-        if is_contained(&self.value, &kept) { Ok(typed) } else { Err("it has content that this version does not know") }
+        let encoded = serde_json::to_value(&typed).map_err(|_| "it cannot be encoded")?;
+        if is_contained(&self.value, &encoded) {
+            Ok(typed)
+        } else {
+            Err("it has content that this version does not know")
+        }
     }
 
     /// Returns the entry of a record if `own` equals the key in the file. `own` is the key that was

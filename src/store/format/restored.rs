@@ -44,7 +44,7 @@ impl Store {
         let sessions = self.clear(Table::Session).await?;
         // Sessions, links and passwords may have been revoked or used since the backup. E-mails
         // would be sent again.
-        let gone = [
+        let tables = [
             Table::AppSession,
             Table::Interaction,
             Table::SignInAttempt,
@@ -61,7 +61,7 @@ impl Store {
             // Initial access tokens may have been used since the backup.
             Table::Once,
         ];
-        for table in gone {
+        for table in tables {
             self.clear(table).await?;
         }
         self.clear_form_ages().await?;

@@ -58,14 +58,14 @@ impl Store {
                 changes.put.extend(entry.put);
             }
             if !changes.put.is_empty() && self.commit(changes).await? == Committed::Conflict {
-                return Err(self.taken(&claimants).await?);
+                return Err(self.first_duplicate(&claimants).await?);
             }
         }
         Ok(())
     }
 
     /// Returns the error for the first record whose keys an earlier commit has used.
-    async fn taken(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
+    async fn first_duplicate(&self, claimants: &[(Key, &ExportRecord)]) -> Result<StoreError, StoreError> {
         for (claim, record) in claimants {
             if self.engine.get(claim).await?.is_some() {
                 return Ok(duplicate(record));

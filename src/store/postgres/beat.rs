@@ -367,11 +367,11 @@ impl HeartbeatTask {
     ///
     /// A counter may have decreased, because a server may lose increments that were not
     /// acknowledged.
-    fn advance_counters(&mut self, found: Vec<i64>) {
-        let is_other = |slot: &usize| self.last_counters.get(*slot) != found.get(*slot);
+    fn advance_counters(&mut self, counters: Vec<i64>) {
+        let is_other = |slot: &usize| self.last_counters.get(*slot) != counters.get(*slot);
         let moves: Vec<Counter> = (0..Counter::COUNT).filter(is_other).filter_map(Counter::of_slot).collect();
         self.counters.advance(&moves);
-        self.last_counters = found;
+        self.last_counters = counters;
     }
 }
 

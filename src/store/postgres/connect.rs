@@ -138,16 +138,16 @@ impl Servers {
         // Wait for all servers, because the first one to answer may be an old primary.
         let mut deadline = None::<tokio::time::Instant>;
         loop {
-            let answered = match deadline {
+            let answer = match deadline {
                 Some(deadline) => tokio::time::timeout_at(deadline, attempts.join_next()).await.unwrap_or_default(),
                 None => attempts.join_next().await,
             };
-            let Some(answered) = answered else { break };
-            let Ok((name, probed)) = answered else { continue };
+            let Some(answer) = answer else { break };
+            let Ok((name, probed)) = answer else { continue };
             match probed.and_then(|(link, store)| self.accept(&link, &store).map(|()| (link, store))) {
-                Ok(found) if best.as_ref().is_none_or(|(link, _)| link.timeline < found.0.timeline) => {
+                Ok(candidate) if best.as_ref().is_none_or(|(link, _)| link.timeline < candidate.0.timeline) => {
                     deadline.get_or_insert_with(|| tokio::time::Instant::now() + OTHERS_TIMEOUT);
-                    best = Some(found);
+                    best = Some(candidate);
                 }
                 Ok(_) => {}
                 Err(fault) => faults.push((name, fault)),
@@ -176,11 +176,11 @@ impl Servers {
 
     fn accept(&self, link: &Link, store: &str) -> Result<(), PostgresFault> {
         if let Some(known) = self.store.get().filter(|known| *known != store) {
-            return Err(PostgresFault::OtherStore { found: store.to_owned(), known: known.clone() });
+            return Err(PostgresFault::OtherStore { id: store.to_owned(), known: known.clone() });
         }
-        let (found, highest) = (link.timeline, *self.highest.borrow());
-        if found < highest {
-            return Err(PostgresFault::Behind { found, highest });
+        let (timeline, highest) = (link.timeline, *self.highest.borrow());
+        if timeline < highest {
+            return Err(PostgresFault::Behind { timeline, highest });
         }
         Ok(())
     }
@@ -303,7 +303,11 @@ async fn probe(server: DatabaseServer, purpose: LinkPurpose) -> Result<(Link, St
         Some(LAYOUT) => {}
         other => return Err(PostgresFault::OtherLayout(other.unwrap_or_default().to_owned())),
     }
-    if store.get("revision").and_then(|found| found.parse().ok()).is_none_or(|found: usize| found < REVISION) {
+    if store
+        .get("revision")
+        .and_then(|revision| revision.parse().ok())
+        .is_none_or(|revision: usize| revision < REVISION)
+    {
         return Err(PostgresFault::OlderTables);
     }
     let id = store.get("id").unwrap_or_default().to_owned();

@@ -46,13 +46,11 @@ pub enum PostgresFault {
     #[error("{0}")]
     Format(String),
     /// The servers in the URL have different stores.
-    #[error(
-        "the server has the store {found}, and this node uses the store {known}; correct the hosts in store.url_file"
-    )]
-    OtherStore { found: String, known: String },
+    #[error("the server has the store {id}, and this node uses the store {known}; correct the hosts in store.url_file")]
+    OtherStore { id: String, known: String },
     /// The server was the primary before a failover.
-    #[error("the server is on timeline {found}, and timeline {highest} exists: it is an old primary; stop it")]
-    Behind { found: u32, highest: u32 },
+    #[error("the server is on timeline {timeline}, and timeline {highest} exists: it is an old primary; stop it")]
+    Behind { timeline: u32, highest: u32 },
     #[error(
         "the database's certificate is not trusted ({0}); it must name the host in the URL and be issued by \
          an authority in store.ca_file"

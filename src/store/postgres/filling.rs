@@ -93,8 +93,8 @@ impl NewPostgresStore {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => NewStoreFault::InUse,
             _ => fault_of(&error).into(),
         })?;
-        let found = client.query_one(IS_OCCUPIED, &[]).await.and_then(|row| row.try_get(0));
-        if found.map_err(|error| fault_of(&error))? {
+        let is_occupied = client.query_one(IS_OCCUPIED, &[]).await.and_then(|row| row.try_get(0));
+        if is_occupied.map_err(|error| fault_of(&error))? {
             return Err(NewStoreFault::Occupied);
         }
         let writes = WriteStatements::prepare(client).await.map_err(|error| fault_of(&error))?;
@@ -130,8 +130,8 @@ impl NewPostgresStore {
                     "the result of the import is unknown; reading it from the database"
                 );
                 link.abandon();
-                let found = self.find_out(link.random).await?;
-                analyze(&found.client).await;
+                let new_link = self.find_out(link.random).await?;
+                analyze(&new_link.client).await;
             }
         }
         link.abandon();

@@ -109,7 +109,9 @@ pub(super) async fn enter(link: &Link, name: &str, formats: FormatRange) -> Resu
 /// Returns the new format, or the existing format if the store already has a format.
 pub(super) async fn begin_within(client: &Client, formats: FormatRange) -> Result<u32, PostgresFault> {
     let format = match read_format(client).await? {
-        (Some(found), _) => return formats.fault(found).map_or(Ok(found), |fault| Err(PostgresFault::Format(fault))),
+        (Some(format), _) => {
+            return formats.fault(format).map_or(Ok(format), |fault| Err(PostgresFault::Format(fault)));
+        }
         (None, true) => {
             let broken = "the store in the database has records, but no format version";
             return Err(PostgresFault::Format(broken.to_owned()));

@@ -154,16 +154,17 @@ impl Rows {
         let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let changed = self.changed.iter().filter_map(|key| self.failures.get(key).map(|failures| (key, failures)));
         // Delete rows without failures, so that correct passwords do not fill the table.
-        let (kept, gone): (Vec<_>, Vec<_>) = changed.partition(|(_, failures)| failures.count > 0);
-        let gone: Vec<&[u8]> = gone.iter().map(|(key, _)| key.as_slice()).collect();
-        let keys: Vec<&[u8]> = kept.iter().map(|(key, _)| key.as_slice()).collect();
-        let column = |of: &dyn Fn(&Failures) -> u64| kept.iter().map(|(_, one)| number(of(one))).collect::<Vec<i64>>();
+        let (with_failures, without_failures): (Vec<_>, Vec<_>) = changed.partition(|(_, failures)| failures.count > 0);
+        let without_failures: Vec<&[u8]> = without_failures.iter().map(|(key, _)| key.as_slice()).collect();
+        let keys: Vec<&[u8]> = with_failures.iter().map(|(key, _)| key.as_slice()).collect();
+        let column =
+            |of: &dyn Fn(&Failures) -> u64| with_failures.iter().map(|(_, one)| number(of(one))).collect::<Vec<i64>>();
         let (since, next) = (column(&|one| one.since), column(&|one| one.next));
         let (failures, free) = (column(&|one| one.count.into()), column(&|one| one.free.into()));
         let (forgets, at_a_time) = (column(&|one| one.forgets.into()), column(&|one| one.at_a_time.into()));
         let until = column(&|one| (one.over_at() / EXPIRY_ROUNDING_SECONDS + 2) * EXPIRY_ROUNDING_SECONDS);
         let values: [&(dyn ToSql + Sync); 9] =
-            [&gone, &keys, &since, &next, &failures, &free, &forgets, &at_a_time, &until];
+            [&without_failures, &keys, &since, &next, &failures, &free, &forgets, &at_a_time, &until];
         prepared.link.client.execute(&prepared.write, &values).await.map(drop)
     }
 }
@@ -176,18 +177,19 @@ impl GuessLink {
         let stripes: Vec<i32> = stripes.into_iter().map(i32::from).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
         let client = &self.link.client;
-        let (locked, found): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&stripes], [&keys]);
+        let (locking, finding): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 1]) = ([&stripes], [&keys]);
         // Each statement is sent when it is first polled, so `biased` keeps them in order.
-        let (begun, locked, found) = tokio::join!(
+        let (begin, lock, rows) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
-            client.query_one(&self.lock, &locked),
-            client.query(&self.find, &found),
+            client.query_one(&self.lock, &locking),
+            client.query(&self.find, &finding),
         );
-        begun?;
-        locked?;
+        begin?;
+        lock?;
+        let stored_failures = rows?;
         let mut rows = Rows::default();
-        for row in found? {
+        for row in stored_failures {
             let (key, failures) = failures_of(&row)?;
             rows.failures.extend(key.map(|key| (key, failures)));
         }
@@ -247,10 +249,10 @@ impl CountWork for GuessWork {
             return true;
         }
         prepared.link.take_warning();
-        let ran = tokio::time::timeout(TIMEOUT, prepared.judge(&jobs)).await;
+        let judged = tokio::time::timeout(TIMEOUT, prepared.judge(&jobs)).await;
         // After a cancelled wait for the standby, the server reports success for data that only the
         // primary has.
-        let judged = match ran {
+        let judged = match judged {
             Ok(Ok(judged)) if !prepared.link.take_warning() => Some(judged),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "cannot count guesses");

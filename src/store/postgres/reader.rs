@@ -146,8 +146,8 @@ impl Readers {
             }
         }
         let mut link = self.links.get(turn % self.links.len()).cloned().ok_or_else(closed)?;
-        let found = link.wait_for(|link| usable(link).is_some()).await.map_err(|_| closed())?;
-        usable(&found).ok_or_else(closed)
+        let state = link.wait_for(|link| usable(link).is_some()).await.map_err(|_| closed())?;
+        usable(&state).ok_or_else(closed)
     }
 
     /// Returns the names of the nodes with a recent heartbeat.

@@ -125,7 +125,7 @@ pub(super) struct StandbyRule {
     /// Number of standbys that must have a commit before it is acknowledged.
     pub(super) needed: usize,
     /// Number of listed names. `None` for `*`, which means any standby.
-    named: Option<usize>,
+    listed_names: Option<usize>,
 }
 
 impl StandbyRule {
@@ -144,14 +144,14 @@ impl StandbyRule {
             Some((number.trim().parse().ok()?, names))
         });
         let (needed, names) = counted.unwrap_or((1, setting));
-        Some(Self { needed, named: count(names) })
+        Some(Self { needed, listed_names: count(names) })
     }
 
     /// Returns whether all commits would stop if one standby is lost.
     ///
     /// `there` is the number of listed standbys that currently replicate, if known.
     pub(super) fn has_no_spare(&self, there: Option<usize>) -> bool {
-        self.named.is_some_and(|named| named <= self.needed) || there.is_some_and(|there| there <= self.needed)
+        self.listed_names.is_some_and(|names| names <= self.needed) || there.is_some_and(|there| there <= self.needed)
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
 
     fn rule(setting: &str) -> (usize, Option<usize>) {
         let rule = StandbyRule::parse(setting).unwrap();
-        (rule.needed, rule.named)
+        (rule.needed, rule.listed_names)
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub async fn initialise(settings: &PostgresSettings) -> Result<(), PostgresFault
     let started = Instant::now();
     loop {
         match make(&link.client).await {
-            Ok(made) => return made,
+            Ok(result) => return result,
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && started.elapsed() < TIMEOUT => {
                 link.client.batch_execute("ROLLBACK").await.map_err(|error| fault_of(&error))?;
                 tokio::time::sleep(jittered(PAUSE)).await;

@@ -117,16 +117,16 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
         return Err(PostgresFault::Url("it is too long"));
     }
     // Discard the parser's error, because it may contain part of the URL.
-    let given = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be parsed"))?;
-    if !given.get_hostaddrs().is_empty() {
+    let client_config = tokio_postgres::Config::from_str(url).map_err(|_| PostgresFault::Url("it cannot be parsed"))?;
+    if !client_config.get_hostaddrs().is_empty() {
         return Err(PostgresFault::Url("hostaddr is not supported; write the addresses as hosts"));
     }
-    let hosts = given.get_hosts();
+    let hosts = client_config.get_hosts();
     if hosts.is_empty() {
         return Err(PostgresFault::Url("it has no host"));
     }
-    let user = given.get_user().ok_or(PostgresFault::Url("it names no user"))?;
-    let database = given.get_dbname().ok_or(PostgresFault::Url("it names no database"))?;
+    let user = client_config.get_user().ok_or(PostgresFault::Url("it names no user"))?;
+    let database = client_config.get_dbname().ok_or(PostgresFault::Url("it names no database"))?;
     let client = settings.ca_file.as_deref().map(tls::client_config).transpose()?;
     let mut servers = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
@@ -134,15 +134,15 @@ pub(super) fn servers(settings: &PostgresSettings) -> Result<Vec<DatabaseServer>
             return Err(PostgresFault::Url("it names a Unix socket; write 127.0.0.1"));
         };
         // As in libpq, a single port applies to all hosts.
-        let ports = given.get_ports();
+        let ports = client_config.get_ports();
         let port = ports.get(index).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
         let name = format!("{host}:{port}");
         let mut config = tokio_postgres::Config::new();
         config.host(host).port(port).user(user).dbname(database).application_name("sealgate");
-        if let Some(password) = given.get_password() {
+        if let Some(password) = client_config.get_password() {
             config.password(password);
         }
-        if let Some(options) = given.get_options() {
+        if let Some(options) = client_config.get_options() {
             config.options(options);
         }
         let tls = protection(host, client.as_ref(), &mut config)?;
@@ -174,13 +174,13 @@ fn protection(
 mod tests {
     use super::*;
 
-    fn named(url: &str) -> Result<Vec<DatabaseServer>, PostgresFault> {
+    fn servers_of(url: &str) -> Result<Vec<DatabaseServer>, PostgresFault> {
         servers(&PostgresSettings::new(url.into()))
     }
 
     #[test]
     fn each_host_has_its_port_or_the_only_one() {
-        let names = |url| named(url).unwrap().into_iter().map(|server| server.name).collect::<Vec<_>>();
+        let names = |url| servers_of(url).unwrap().into_iter().map(|server| server.name).collect::<Vec<_>>();
         assert_eq!(names("postgres://s@127.0.0.1:1,localhost:2/d"), ["127.0.0.1:1", "localhost:2"]);
         assert_eq!(names("postgres://s@127.0.0.1/d"), ["127.0.0.1:5432"]);
     }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn no_other_machine_is_reached_without_tls() {
         for mode in ["", "?sslmode=disable", "?sslmode=prefer"] {
-            let refused = named(&format!("postgres://s:secret@127.0.0.1,db.example.org/d{mode}"));
+            let refused = servers_of(&format!("postgres://s:secret@127.0.0.1,db.example.org/d{mode}"));
             assert!(
                 matches!(&refused, Err(PostgresFault::Unprotected { host }) if host == "db.example.org"),
                 "{refused:?}"
@@ -201,8 +201,8 @@ mod tests {
         for url in
             ["postgres://s:hunter2@h:port/d", "hunter2", "postgres://s:hunter2@/d", "host=/run user=hunter2 dbname=d"]
         {
-            let said = named(url).unwrap_err().to_string();
-            assert!(!said.contains("hunter2"), "{said}");
+            let message = servers_of(url).unwrap_err().to_string();
+            assert!(!message.contains("hunter2"), "{message}");
         }
     }
 }

@@ -98,11 +98,11 @@ fn granted(left: u32, block: u32, needed: u32, nodes: u32) -> u32 {
 
 /// Divides a block among concurrent requests. Each request gets one, and the first request also
 /// gets the rest.
-fn divided(got: u32, requests: usize) -> impl Iterator<Item = u32> {
+fn divided(granted: u32, requests: usize) -> impl Iterator<Item = u32> {
     let count = u32::try_from(requests).unwrap_or(u32::MAX);
     (0..count).map(move |number| match number {
-        0 if got > 0 => 1 + got.saturating_sub(count),
-        number => u32::from(number < got),
+        0 if granted > 0 => 1 + granted.saturating_sub(count),
+        number => u32::from(number < granted),
     })
 }
 

@@ -90,7 +90,7 @@ pub struct Survey {
 
 impl Setup {
     pub(super) async fn query(client: &Client, settings: &PostgresSettings) -> Result<Self, PostgresFault> {
-        answered(Self::query_unbounded(client, settings)).await
+        with_timeout(Self::query_unbounded(client, settings)).await
     }
 
     async fn query_unbounded(client: &Client, settings: &PostgresSettings) -> Result<Self, tokio_postgres::Error> {
@@ -197,11 +197,11 @@ impl Survey {
 pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault> {
     let servers = Servers::new(servers(settings)?);
     // Do not read the tables on this connection, because the role may lack the privileges.
-    let owns_tables = answered(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
+    let owns_tables = with_timeout(rights(&servers.connect(LinkPurpose::Initialise).await?)).await??;
     let link = servers.connect(LinkPurpose::Serve).await?;
     let setup = Setup::query(&link.client, settings).await?;
     let formats = FormatSurvey::query(&link.client, settings).await?;
-    let (round_trip, clock_offset_seconds) = answered(round_trips(&link.client, settings.wall_clock)).await?;
+    let (round_trip, clock_offset_seconds) = with_timeout(round_trips(&link.client, settings.wall_clock)).await?;
     Ok(Survey {
         host: link.server.clone(),
         timeline: link.timeline,
@@ -213,8 +213,8 @@ pub async fn survey(settings: &PostgresSettings) -> Result<Survey, PostgresFault
     })
 }
 
-async fn answered<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
-    within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), asked).await
+async fn with_timeout<T>(query: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, PostgresFault> {
+    within(TIMEOUT, PostgresFault::Unreachable("it does not answer".to_owned()), query).await
 }
 
 /// Returns whether the role owns a table, or an error with its missing privileges.

@@ -29,17 +29,17 @@ use sealgate_system::named_certificate::NamedOrIssued;
 pub(super) fn client_config(ca_file: &Path) -> Result<ClientConfig, PostgresFault> {
     let fault = |cause: String| PostgresFault::Ca { path: ca_file.to_owned(), cause };
     let mut roots = RootCertStore::empty();
-    let mut named = Vec::new();
+    let mut certificates = Vec::new();
     for certificate in CertificateDer::pem_file_iter(ca_file).map_err(|error| fault(error.to_string()))? {
         let certificate = certificate.map_err(|error| fault(error.to_string()))?;
         roots.add(certificate.clone()).map_err(|error| fault(error.to_string()))?;
-        named.push(certificate);
+        certificates.push(certificate);
     }
     if roots.is_empty() {
         return Err(fault("it holds no certificate".to_owned()));
     }
     let provider = sealgate_system::tls::provider();
-    let verifier = NamedOrIssued::new(roots, named, Arc::clone(&provider)).map_err(fault)?;
+    let verifier = NamedOrIssued::new(roots, certificates, Arc::clone(&provider)).map_err(fault)?;
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| fault(error.to_string()))?;
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())

@@ -115,13 +115,13 @@ impl TransactionEngine {
 pub async fn snapshot(settings: &PostgresSettings) -> Result<Arc<dyn Engine>, PostgresFault> {
     let engine = TransactionEngine::connect(&Servers::new(servers(settings)?), settings).await?;
     let link = &engine.connection.link;
-    let begun = async {
+    let begin = async {
         // A replaced primary still answers reads, but its standbys follow another server, so this
         // write is not acknowledged there.
         link.client.execute(&engine.leave, &[&link.random, &[0_i16; 0].as_slice()]).await?;
         link.client.batch_execute(BEGIN_SNAPSHOT).await
     };
-    match timeout(ANSWER_TIMEOUT, begun).await {
+    match timeout(ANSWER_TIMEOUT, begin).await {
         Ok(Ok(())) if !link.take_warning() => Ok(Arc::new(engine)),
         Ok(Err(error)) => Err(fault_of(&error)),
         _ => Err(PostgresFault::Unreachable(format!("{} or its standby does not answer", link.server))),
@@ -171,9 +171,10 @@ impl Engine for TransactionEngine {
 
     async fn begin_format(&self) -> Result<(), EngineError> {
         let _alone = self.turn.write().await;
-        let begun = timeout(ANSWER_TIMEOUT, formats::begin_within(&self.connection.link.client, self.formats)).await;
+        let begin_result =
+            timeout(ANSWER_TIMEOUT, formats::begin_within(&self.connection.link.client, self.formats)).await;
         let silent = || EngineError::Unavailable("the database does not answer".to_owned());
-        let format = begun.map_err(|_| silent())?.map_err(PostgresFault::into_engine_error)?;
+        let format = begin_result.map_err(|_| silent())?.map_err(PostgresFault::into_engine_error)?;
         self.format.store(format, Ordering::Release);
         Ok(())
     }
@@ -187,8 +188,8 @@ impl Engine for TransactionEngine {
     }
 }
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
-    match timeout(ANSWER_TIMEOUT, asked).await {
+async fn in_time<T>(query: impl Future<Output = Result<T, Error>>) -> Result<T, EngineError> {
+    match timeout(ANSWER_TIMEOUT, query).await {
         Ok(answer) => answer.map_err(|error| match error.code() {
             Some(&SqlState::DISK_FULL | &SqlState::READ_ONLY_SQL_TRANSACTION) => {
                 EngineError::Unwritable(describe(&error))

@@ -305,21 +305,21 @@ impl WriteLink {
             &moved,
         ];
         // Each statement is sent when it is first polled, so `biased` keeps them in order.
-        let (begun, locked, applied, ended) = tokio::join!(
+        let (begin, lock, apply, end) = tokio::join!(
             biased;
             client.batch_execute(BEGIN),
             client.query_one(&self.lock, &locking),
             client.query_one(&self.apply, &applying),
             client.batch_execute("COMMIT"),
         );
-        if let Err(error) = begun {
+        if let Err(error) = begin {
             return unknown(describe(&error));
         }
-        let row = match locked.and(applied) {
+        let row = match lock.and(apply) {
             Ok(row) => row,
             Err(error) => return judge(&error),
         };
-        if let Err(error) = ended {
+        if let Err(error) = end {
             return unknown(describe(&error));
         }
         self.done(row.try_get(0))

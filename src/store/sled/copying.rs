@@ -40,15 +40,15 @@ pub(super) const VERIFY_COPY: &str = "verify-copy";
 /// # Errors
 /// One line. `to` does not exist then.
 pub(super) fn copy(from: &Path, to: &Path, reserve: u64) -> io::Result<()> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
+    let with_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
     let files = files(from)?;
-    DirBuilder::new().mode(0o700).create(to).map_err(named)?;
+    DirBuilder::new().mode(0o700).create(to).map_err(with_path)?;
     let copied = copy_files(&files, from, to, reserve);
     if copied.is_err() {
         // All files in the directory were created above.
         let _ = fs::remove_dir_all(to);
     }
-    copied.map_err(named)
+    copied.map_err(with_path)
 }
 
 fn copy_files(files: &[PathBuf], from: &Path, to: &Path, reserve: u64) -> io::Result<()> {
@@ -177,9 +177,9 @@ pub(super) fn verify_copied_store(copy: &Path, sequence: u64) -> Result<usize, S
     // Operators choose the file system of backups, which may be volatile.
     let options = Options { allow_volatile: true, ..Options::default() };
     let opened = opening::open(&store, options).map_err(|error| error.to_string())?;
-    let found = opened.progress.sequence;
-    if found != sequence {
-        return Err(format!("it ends with change {found}, and the store was at change {sequence}"));
+    let newest = opened.progress.sequence;
+    if newest != sequence {
+        return Err(format!("it ends with change {newest}, and the store was at change {sequence}"));
     }
     Records::new(&opened.database).count().map_err(|error| error.to_string())
 }

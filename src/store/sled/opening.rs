@@ -89,15 +89,15 @@ pub enum OpenError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// The end of sled's log is missing.
-    #[error("its newest change is number {found}, but number {saved} was committed")]
+    #[error("its newest change is number {newest}, but number {saved} was committed")]
     Older {
         /// Number of the newest change in the store.
-        found: u64,
+        newest: u64,
         /// Number of the newest acknowledged change.
         saved: u64,
     },
-    #[error("the {found} entries that can be read differ from the {saved} entries that were saved")]
-    Altered { found: u64, saved: u64 },
+    #[error("the {readable} entries that can be read differ from the {saved} entries that were saved")]
+    Altered { readable: u64, saved: u64 },
     /// The digest with which the entries are compared is missing.
     #[error("its digest is missing")]
     Stateless,
@@ -157,9 +157,9 @@ fn open_verified(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db
     sync(&path.join("conf")).and_then(|()| sync(&path.join("db"))).and_then(|()| sync(path)).map_err(fault)?;
     let layout = layout(path, &database)?;
     // Read every entry, so that unreadable entries are detected now and not by a later request.
-    let found = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
+    let digest = Records::new(&database).digest().map_err(|error| fault_of(path, error))?;
     let known = state(path, &database)?;
-    let judged = judge(layout, found, known, mark);
+    let judged = judge(layout, digest, known, mark);
     let sequence = match judged {
         Ok(sequence) => sequence,
         Err(_) if accept_loss => beyond(known, mark),
@@ -167,13 +167,13 @@ fn open_verified(path: &Path, cache_bytes: u64, accept_loss: bool) -> Result<(Db
     };
     // The watermark file must exist before the tree is marked as verified.
     let mut watermark = Watermark::open(path, mark).map_err(fault)?;
-    let state = State { sequence, before: found, after: found };
+    let state = State { sequence, before: digest, after: digest };
     let written = database.insert(own_key("state"), state.to_bytes());
     written.and_then(|_| database.insert(own_key("format"), FORMAT)).map_err(|error| fault_of(path, error))?;
     prove_barrier(path, &database)?;
     watermark.raise(sequence).map_err(fault)?;
     let is_proven = layout == Layout::Current && judged.is_ok();
-    Ok((database, WriterProgress { sequence, digest: found, watermark }, is_proven))
+    Ok((database, WriterProgress { sequence, digest, watermark }, is_proven))
 }
 
 /// Creates the directory and its missing parents, and makes their names durable.
@@ -293,7 +293,7 @@ fn state(path: &Path, database: &Db) -> Result<Option<State>, OpenError> {
 }
 
 /// Returns the number of the newest batch, unless acknowledged changes are missing.
-fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
+fn judge(layout: Layout, digest: Digest, state: Option<State>, mark: Mark) -> Result<u64, Loss> {
     let sequence = match (layout, state) {
         (Layout::Empty | Layout::Older, _) if mark == Mark::Absent => return Ok(0),
         // There is a watermark, but no state. Either the process was killed while it set up
@@ -301,13 +301,13 @@ fn judge(layout: Layout, found: Digest, state: Option<State>, mark: Mark) -> Res
         (Layout::Empty | Layout::Older, _) => 0,
         (Layout::Current, None) => return Err(Loss::Stateless),
         (Layout::Current, Some(state)) => {
-            let altered = Loss::Altered { found: found.entries(), saved: state.after.entries() };
-            state.sequence_of(found).ok_or(altered)?
+            let altered = Loss::Altered { readable: digest.entries(), saved: state.after.entries() };
+            state.sequence_of(digest).ok_or(altered)?
         }
     };
     match mark {
         Mark::Acknowledged(saved) if saved <= sequence => Ok(sequence),
-        Mark::Acknowledged(saved) => Err(Loss::Older { found: sequence, saved }),
+        Mark::Acknowledged(saved) => Err(Loss::Older { newest: sequence, saved }),
         Mark::Absent | Mark::Unreadable => Err(Loss::Unmarked),
     }
 }

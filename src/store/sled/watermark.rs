@@ -105,13 +105,13 @@ impl State {
         rest.is_empty().then_some(Self { sequence: u64::from_be_bytes(*sequence), before, after })
     }
 
-    /// Returns the number of the batch after which the digest was `found`, or `None` if neither
+    /// Returns the number of the batch after which the store had this digest, or `None` if neither
     /// digest matches.
-    pub(super) fn sequence_of(&self, found: Digest) -> Option<u64> {
-        if found == self.after {
+    pub(super) fn sequence_of(&self, digest: Digest) -> Option<u64> {
+        if digest == self.after {
             return Some(self.sequence);
         }
-        (found == self.before).then(|| self.sequence.saturating_sub(1))
+        (digest == self.before).then(|| self.sequence.saturating_sub(1))
     }
 }
 
@@ -154,11 +154,11 @@ impl Watermark {
         let path = directory.join(FILE);
         if !matches!(mark, Mark::Acknowledged(_)) {
             let new = directory.join("watermark.new");
-            let made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
             for at in [0, SLOT_DISTANCE] {
-                made.write_all_at(&line(0), at)?;
+                file.write_all_at(&line(0), at)?;
             }
-            made.sync_all()?;
+            file.sync_all()?;
             fs::rename(&new, &path)?;
             sync(directory)?;
         }

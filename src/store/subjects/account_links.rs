@@ -37,12 +37,12 @@ impl Store {
     ) -> Result<T, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let loaded = self.account_links(subject).await?;
-            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
-            let made = change(&mut next);
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |links| links.value.clone());
+            let result = change(&mut next);
             let mut changes = links_changes(loaded.as_ref(), &next)?;
             add_mails(&mut changes, mails)?;
             if self.commit_with_mails(changes, mails).await? == Committed::Yes {
-                return Ok(made);
+                return Ok(result);
             }
         }
         Err(StoreError::Contended)
@@ -61,7 +61,7 @@ impl Store {
     ) -> Result<Committed, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let loaded = self.account_links(subject).await?;
-            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |found| found.value.clone());
+            let mut next = loaded.as_ref().map_or_else(|| AccountLinks::none(subject), |links| links.value.clone());
             change(&mut next);
             let mut changes = removal(mail);
             changes.merge(links_changes(loaded.as_ref(), &next)?);
@@ -136,7 +136,7 @@ impl Store {
             next.sub = subject;
             let mut changes = match self.rename_changes(&loaded, &next).await? {
                 Ok(changes) => changes,
-                Err(taken) => return Ok(taken),
+                Err(outcome) => return Ok(outcome),
             };
             let mut mails = Vec::new();
             if let Some(left) = left(&loaded.value, &next) {

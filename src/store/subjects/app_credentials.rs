@@ -72,14 +72,14 @@ impl Store {
         app: AppSite<'_>,
     ) -> Result<Option<OpenedAppCredential>, StoreError> {
         let credentials = self.app_credentials(subject).await?;
-        let Some(found) = credentials.find(app.name) else { return Ok(None) };
+        let Some(credential) = credentials.find(app.name) else { return Ok(None) };
         let unreadable = |why| StoreError::UnreadableAppCredential { app: app.name.to_owned(), why };
-        let password = self.unseal_app_password(subject, app, &found.password).map_err(unreadable)?;
+        let password = self.unseal_app_password(subject, app, &credential.password).map_err(unreadable)?;
         Ok(Some(OpenedAppCredential {
-            username: found.username.clone(),
+            username: credential.username.clone(),
             password,
-            changed_at: found.changed_at,
-            is_refused: found.is_refused,
+            changed_at: credential.changed_at,
+            is_refused: credential.is_refused,
         }))
     }
 

@@ -55,9 +55,9 @@ impl Store {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(None) };
             let mut next = loaded.value.clone();
             let Some(at) = next.passwords.iter().position(|password| password.id() == id) else { return Ok(None) };
-            let gone = next.passwords.remove(at);
+            let removed = next.passwords.remove(at);
             if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
-                return Ok(Some(gone));
+                return Ok(Some(removed));
             }
         }
         Err(StoreError::Contended)
@@ -81,8 +81,8 @@ impl Store {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<AppPasswords>(table::app_passwords(subject)).await? else { return Ok(()) };
             let mut next = loaded.value.clone();
-            let meant = |password: &&mut AppPassword| password.hash.as_bytes() == hash;
-            let Some(used) = next.passwords.iter_mut().find(meant) else { return Ok(()) };
+            let has_hash = |password: &&mut AppPassword| password.hash.as_bytes() == hash;
+            let Some(used) = next.passwords.iter_mut().find(has_hash) else { return Ok(()) };
             used.last_used_at = Some(now);
             if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(());

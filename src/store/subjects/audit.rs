@@ -67,7 +67,7 @@ impl Store {
             // Store them as the server's own work, because the session of an event may have ended.
             self.for_server().write(changes).await?;
             for AuditRecord { event, .. } in events {
-                self.trail.kept[usize::from(event.is_unauthenticated())].fetch_add(1, Ordering::Relaxed);
+                self.trail.event_counts[usize::from(event.is_unauthenticated())].fetch_add(1, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -182,15 +182,15 @@ impl Store {
     /// soon becomes outdated.
     async fn count_trail(&self) -> Result<(), StoreError> {
         let is_known = |counted: Instant| !self.is_shared() || counted.elapsed() < COUNT_VALIDITY;
-        let counted_at = *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted_at = *self.trail.counted_at.lock().unwrap_or_else(PoisonError::into_inner);
         if counted_at.is_some_and(is_known) {
             return Ok(());
         }
         let counted = Instant::now();
-        for (index, kept) in self.trail.kept.iter().enumerate() {
-            kept.store(self.engine.count(&table::audit_ages(index)).await?, Ordering::Relaxed);
+        for (index, count) in self.trail.event_counts.iter().enumerate() {
+            count.store(self.engine.count(&table::audit_ages(index)).await?, Ordering::Relaxed);
         }
-        *self.trail.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
+        *self.trail.counted_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(counted);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Store {
         let mut removed = 0;
         while removed < most {
             let rows = self.engine.scan(&table::audit_ages(index), None, EVENTS_PER_COMMIT.min(most - removed)).await?;
-            let too_many = self.trail.kept[index].load(Ordering::Relaxed).saturating_sub(share);
+            let too_many = self.trail.event_counts[index].load(Ordering::Relaxed).saturating_sub(share);
             let mut old = Vec::new();
             for (age, _) in rows {
                 let Some(reversed) = table::entry_id(&age) else { continue };
@@ -214,8 +214,8 @@ impl Store {
                 }
                 old.push((id, age));
             }
-            let gone = old.len();
-            if gone == 0 {
+            let deleted = old.len();
+            if deleted == 0 {
                 return Ok(removed);
             }
             let ids: Vec<AuditId> = old.iter().map(|(id, _)| *id).collect();
@@ -230,11 +230,11 @@ impl Store {
                 // Another node has acquired the lease and continues.
                 return Ok(removed);
             }
-            let stored_count = &self.trail.kept[index];
+            let stored_count = &self.trail.event_counts[index];
             let _ = stored_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |stored_count| {
-                Some(stored_count.saturating_sub(gone))
+                Some(stored_count.saturating_sub(deleted))
             });
-            removed += gone;
+            removed += deleted;
         }
         Ok(removed)
     }
@@ -245,6 +245,6 @@ pub(crate) fn entries(id: AuditId, event: &AuditEvent) -> impl Iterator<Item = K
     let of_user = event.subject.map(|subject| table::of_user(subject, Indexed::Audit));
     let of_client = event.client.as_ref().map(|client| table::of_client(client, Indexed::Audit));
     let age = table::entry(table::audit_ages(usize::from(event.is_unauthenticated())), &id.reversed());
-    let named = of_user.into_iter().chain(of_client).map(move |prefix| table::entry(prefix, id.as_bytes()));
-    named.chain([age])
+    let entries = of_user.into_iter().chain(of_client).map(move |prefix| table::entry(prefix, id.as_bytes()));
+    entries.chain([age])
 }

@@ -50,7 +50,7 @@ pub struct ClientsDefined {
 struct Plan {
     commit: Changes,
     defined: ClientsDefined,
-    taken: Vec<ClientId>,
+    conflicting_ids: Vec<ClientId>,
     /// Adopted clients, as they were before.
     adopted: Vec<Client>,
 }
@@ -74,8 +74,8 @@ impl Store {
                 let stored = self.load::<Client>(table::client(&definition.client.id)).await?;
                 plan.define(*definition, stored, now, incarnation)?;
             }
-            if !plan.taken.is_empty() {
-                return Ok(DefineOutcome::Taken(plan.taken));
+            if !plan.conflicting_ids.is_empty() {
+                return Ok(DefineOutcome::Taken(plan.conflicting_ids));
             }
             self.plan_removals(definitions, &mut plan).await?;
             if plan.commit.put.is_empty() && plan.commit.delete.is_empty() {
@@ -96,12 +96,12 @@ impl Store {
     /// # Errors
     /// Returns the store's error.
     pub async fn clients_not_defined(&self, ids: impl Iterator<Item = &ClientId>) -> Result<Vec<ClientId>, StoreError> {
-        let mut found = Vec::new();
+        let mut registered = Vec::new();
         for id in ids {
             let client = self.client(id).await?;
-            found.extend(client.filter(|client| !client.from_configuration).map(|client| client.id));
+            registered.extend(client.filter(|client| !client.from_configuration).map(|client| client.id));
         }
-        Ok(found)
+        Ok(registered)
     }
 
     /// Deletes the clients that the file no longer defines.
@@ -141,7 +141,7 @@ impl Plan {
                 record::create(table::client(id), &next)?
             }
             Some(stored) if !stored.value.from_configuration && !definition.adopt => {
-                self.taken.push(id.clone());
+                self.conflicting_ids.push(id.clone());
                 return Ok(());
             }
             Some(stored) if stored.value == next => return Ok(()),

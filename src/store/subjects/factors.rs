@@ -79,14 +79,15 @@ impl Store {
     ) -> Result<FactorsChanged<T>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let loaded = self.factors(subject).await?;
-            let mut next = loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |found| found.value.clone());
-            let made = change(&mut next);
+            let mut next =
+                loaded.as_ref().map_or_else(|| Factors::none(subject, handle), |factors| factors.value.clone());
+            let result = change(&mut next);
             let changes = factors_changes(loaded.as_ref(), &next)?;
             let changes = self.opened_without_links(changes, revocation).await?;
             match self.commit_if_any(changes).await? {
-                Committed::Yes => return Ok(FactorsChanged::Yes(made, Box::new(next))),
+                Committed::Yes => return Ok(FactorsChanged::Yes(result, Box::new(next))),
                 Committed::Conflict => {
-                    for key in added(loaded.as_ref().map(|found| &found.value), &next) {
+                    for key in added(loaded.as_ref().map(|factors| &factors.value), &next) {
                         if self.load::<Subject>(key).await?.is_some() {
                             return Ok(FactorsChanged::CredentialTaken);
                         }
@@ -284,7 +285,7 @@ impl Store {
             let page = self.all_factors(after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(Vec::new()) };
             after = Some(last.subject);
-            let mut gone = Vec::new();
+            let mut abandoned_keys = Vec::new();
             for factors in page.iter().filter(|factors| !factors.keys.is_empty()) {
                 let remove = |factors: &mut Factors| -> Vec<(FactorKind, String)> {
                     let ids: Vec<FactorId> = factors.keys.iter().map(|key| key.id).collect();
@@ -293,10 +294,10 @@ impl Store {
                 let changed = self.change_factors(factors.subject, factors.handle, remove).await?;
                 let FactorsChanged::Yes(removed, _) = changed else { continue };
                 let subject = factors.subject;
-                gone.extend(removed.into_iter().map(|(kind, name)| KeyAbandoned { subject, kind, name }));
+                abandoned_keys.extend(removed.into_iter().map(|(kind, name)| KeyAbandoned { subject, kind, name }));
             }
-            if !gone.is_empty() {
-                return Ok(gone);
+            if !abandoned_keys.is_empty() {
+                return Ok(abandoned_keys);
             }
         }
     }
@@ -358,12 +359,12 @@ mod tests {
     async fn recovery_codes_depend_on_their_data_key() {
         let random = [[9; RECOVERY_CODE_BYTES]; RECOVERY_CODES];
         let (store_7, again, store_8) = (store(7).await, store(7).await, store(8).await);
-        let (kept, codes) =
+        let (stored_codes, codes) =
             RecoveryCodes::new(store_7.recovery_key().unwrap(), anna(), &random, UnixTime::from_seconds(1));
-        assert!(kept.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
-        assert!(kept.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
+        assert!(stored_codes.without(again.recovery_key().unwrap(), anna(), &codes[0]).is_some());
+        assert!(stored_codes.without(store_8.recovery_key().unwrap(), anna(), &codes[0]).is_none());
         // The key of recovery code hashes is derived from the data key, and is not the data key
         // itself.
-        assert!(kept.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
+        assert!(stored_codes.without(&RecoveryKey::new(&[7; 32]), anna(), &codes[0]).is_none());
     }
 }

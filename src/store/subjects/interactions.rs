@@ -205,18 +205,18 @@ impl Store {
         now: UnixTime,
     ) -> Result<Option<(bool, Changes)>, StoreError> {
         let mut delete = vec![record.to_vec(), entry.clone()];
-        let found = if record.first() == Some(&(Table::Interaction as u8)) {
-            self.load::<Interaction>(record.to_vec()).await?.map(|found| {
-                delete.extend(pending_entry(found.key(), &found.value));
+        let eviction = if record.first() == Some(&(Table::Interaction as u8)) {
+            self.load::<Interaction>(record.to_vec()).await?.map(|interaction| {
+                delete.extend(pending_entry(interaction.key(), &interaction.value));
                 // Progress means that a user has signed in or chosen an account. This user would
                 // have to start again.
-                let is_idle = found.value.progress == Progress::default() || found.value.expires_at <= now;
-                (is_idle, found.unchanged())
+                let is_idle = interaction.value.progress == Progress::default() || interaction.value.expires_at <= now;
+                (is_idle, interaction.unchanged())
             })
         } else {
-            self.load::<SignInAttempt>(record.to_vec()).await?.map(|found| (true, found.unchanged()))
+            self.load::<SignInAttempt>(record.to_vec()).await?.map(|attempt| (true, attempt.unchanged()))
         };
-        Ok(found.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
+        Ok(eviction.map(|(is_idle, expect)| (is_idle, Changes { expect: vec![expect], delete, ..Changes::default() })))
     }
 
     /// Evicts the oldest pending sign-ins of a user, so that the limit permits one more sign-in.
@@ -224,11 +224,11 @@ impl Store {
         let entries = self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await?;
         let superfluous = (entries.len() + 1).saturating_sub(MAX_PENDING_OF_USER);
         for (entry, _) in entries.into_iter().take(superfluous) {
-            let found = match table::interaction_of_pending(&entry) {
+            let interaction = match table::interaction_of_pending(&entry) {
                 Some(key) => self.load::<Interaction>(key).await?,
                 None => None,
             };
-            match found {
+            match interaction {
                 // A conflict means that the request has just progressed or was completed.
                 Some(oldest) => drop(self.drop_interaction(&oldest).await?),
                 // Nodes of an older version do not maintain these entries.
@@ -247,13 +247,13 @@ impl Store {
         for (entry, _) in self.engine.scan(&table::pending_sign_ins(user), None, MAX_PENDING_OF_USER * 2).await? {
             let Some(key) = table::interaction_of_pending(&entry) else { continue };
             for _ in 0..MAX_CONFLICTS {
-                let Some(found) = self.load::<Interaction>(key.clone()).await? else { break };
-                let progress = Progress { partial: None, ..found.value.progress.clone() };
-                if progress == found.value.progress {
+                let Some(interaction) = self.load::<Interaction>(key.clone()).await? else { break };
+                let progress = Progress { partial: None, ..interaction.value.progress.clone() };
+                if progress == interaction.value.progress {
                     break;
                 }
-                let next = Interaction { progress, ..found.value.clone() };
-                if self.commit(progress_changes(&found, &next)?).await? == Committed::Yes {
+                let next = Interaction { progress, ..interaction.value.clone() };
+                if self.commit(progress_changes(&interaction, &next)?).await? == Committed::Yes {
                     break;
                 }
             }

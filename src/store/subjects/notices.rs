@@ -124,11 +124,11 @@ mod tests {
 
     async fn waiting(store: &Store) -> Vec<(u64, u32)> {
         let mails = store.waiting_mails(None, 10).await.unwrap();
-        let shown = |mail: Loaded<WaitingMail>| match store.open_mail(&mail.value).unwrap().mail {
+        let opened = |mail: Loaded<WaitingMail>| match store.open_mail(&mail.value).unwrap().mail {
             Mail::Notice { count, .. } => (mail.value.due_at.seconds(), count),
             _ => (0, 0),
         };
-        mails.into_iter().map(shown).collect()
+        mails.into_iter().map(opened).collect()
     }
 
     #[tokio::test]

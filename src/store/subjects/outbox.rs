@@ -339,8 +339,8 @@ impl Store {
             let page = self.waiting_mails(after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(None) };
             after = Some(last.value.clone());
-            if let Some(found) = page.into_iter().find(|mail| mail.value.id == id) {
-                return Ok(Some(found));
+            if let Some(mail) = page.into_iter().find(|mail| mail.value.id == id) {
+                return Ok(Some(mail));
             }
         }
     }

@@ -129,7 +129,7 @@ impl Store {
     /// Returns the user with this e-mail address, even if disabled.
     pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::email(&email.lookup_key())).await? {
-            Some(found) => self.user(found.value).await,
+            Some(subject) => self.user(subject.value).await,
             None => Ok(None),
         }
     }
@@ -137,7 +137,7 @@ impl Store {
     /// Returns the user with this username, even if disabled.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
         match self.load::<Subject>(table::username(&username.lookup_key())).await? {
-            Some(found) => self.user(found.value).await,
+            Some(subject) => self.user(subject.value).await,
             None => Ok(None),
         }
     }

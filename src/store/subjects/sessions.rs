@@ -161,25 +161,29 @@ impl Store {
         self.end_sessions_but(user, None).await
     }
 
-    /// Ends all sessions in which this user is signed in, except `kept`. Returns the number of
-    /// ended sessions.
+    /// Ends all sessions in which this user is signed in, except `excluded_session`. Returns the
+    /// number of ended sessions.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
-    pub async fn end_other_sessions_of_user(&self, user: Subject, kept: SessionId) -> Result<usize, StoreError> {
-        self.end_sessions_but(user, Some(kept)).await
+    pub async fn end_other_sessions_of_user(
+        &self,
+        user: Subject,
+        excluded_session: SessionId,
+    ) -> Result<usize, StoreError> {
+        self.end_sessions_but(user, Some(excluded_session)).await
     }
 
-    /// Ends the user's sessions, except `kept`. Searches again until no session is found, because a
-    /// search can miss a session that moves to another id at the same time.
-    async fn end_sessions_but(&self, user: Subject, kept: Option<SessionId>) -> Result<usize, StoreError> {
+    /// Ends the user's sessions, except `excluded_session`. Searches again until no session is
+    /// found, because a search can miss a session that moves to another id at the same time.
+    async fn end_sessions_but(&self, user: Subject, excluded_session: Option<SessionId>) -> Result<usize, StoreError> {
         let mut ended = 0;
         for _ in 0..MAX_CONFLICTS {
-            let (mut found, mut after) = (0, None);
+            let (mut session_count, mut after) = (0, None);
             loop {
                 let page = self.sessions_of_user(user, after, PAGE).await?;
-                for session in page.sessions.iter().filter(|session| Some(session.id) != kept) {
-                    found += 1;
+                for session in page.sessions.iter().filter(|session| Some(session.id) != excluded_session) {
+                    session_count += 1;
                     ended += usize::from(self.end_session(session.id).await?);
                 }
                 after = page.next;
@@ -187,7 +191,7 @@ impl Store {
                     break;
                 }
             }
-            if found == 0 {
+            if session_count == 0 {
                 return Ok(ended);
             }
         }
@@ -223,9 +227,9 @@ impl Store {
         let ids: Vec<_> =
             rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes).collect();
         let keys: Vec<Key> = ids.iter().copied().map(table::app_session).collect();
-        let found = self.engine.get_many(&keys).await?;
-        let found = keys.iter().zip(found).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
-        let sessions = found.map(|loaded: Loaded<AppSession>| loaded.value).collect();
+        let values = self.engine.get_many(&keys).await?;
+        let records = keys.iter().zip(values).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
+        let sessions = records.map(|loaded: Loaded<AppSession>| loaded.value).collect();
         Ok(AppSessionPage { sessions, next: ids.last().copied().filter(|_| rows.len() == limit) })
     }
 
@@ -279,8 +283,8 @@ impl Store {
     ) -> Result<TokenState, StoreError> {
         let mut keys = vec![table::grant(grant), table::user(subject), table::revoked_token(jti)];
         keys.extend(client.map(table::client));
-        let mut found = self.engine.get_many(&keys).await?.into_iter();
-        let mut next = || found.next().flatten();
+        let mut values = self.engine.get_many(&keys).await?.into_iter();
+        let mut next = || values.next().flatten();
         let (grant, user, revoked, client) = (next(), next(), next(), next());
         Ok(TokenState {
             grant: of(&keys, 0, grant)?.map(|loaded| loaded.value),
@@ -297,8 +301,8 @@ impl Store {
         user: Subject,
     ) -> Result<(Option<Loaded<Session>>, Option<User>), StoreError> {
         let keys = [table::session(session), table::user(user)];
-        let mut found = self.engine.get_many(&keys).await?.into_iter();
-        let mut next = || found.next().flatten();
+        let mut values = self.engine.get_many(&keys).await?.into_iter();
+        let mut next = || values.next().flatten();
         let (session, user) = (next(), next());
         Ok((of(&keys, 0, session)?, of(&keys, 1, user)?.map(|loaded| loaded.value)))
     }
@@ -307,15 +311,15 @@ impl Store {
     /// sessions.
     pub async fn sessions(&self, ids: &[SessionId]) -> Result<Vec<Loaded<Session>>, StoreError> {
         let keys: Vec<Key> = ids.iter().map(|id| table::session(*id)).collect();
-        let found = self.engine.get_many(&keys).await?;
-        let found = keys.iter().zip(found).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
-        Ok(found.collect())
+        let values = self.engine.get_many(&keys).await?;
+        let records = keys.iter().zip(values).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
+        Ok(records.collect())
     }
 }
 
 fn of<T: DeserializeOwned>(keys: &[Key], at: usize, bytes: Option<Value>) -> Result<Option<Loaded<T>>, StoreError> {
-    let found = keys.get(at).zip(bytes);
-    found.map(|(key, bytes)| record::decode(key, bytes)).transpose()
+    let row = keys.get(at).zip(bytes);
+    row.map(|(key, bytes)| record::decode(key, bytes)).transpose()
 }
 
 impl Store {
@@ -354,14 +358,14 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Deletes the known browsers of this user, except the one with the mark `kept`.
-    pub async fn forget_browsers(&self, subject: Subject, kept: Option<SecretHash>) -> Result<(), StoreError> {
-        let Some(kept) = kept else {
+    /// Deletes the known browsers of this user, except the one with this mark.
+    pub async fn forget_browsers(&self, subject: Subject, excluded_mark: Option<SecretHash>) -> Result<(), StoreError> {
+        let Some(excluded_mark) = excluded_mark else {
             // The expiry entry is left to garbage collection.
             let delete = vec![table::known_browsers(subject)];
             return self.write(Changes { delete, ..Changes::default() }).await;
         };
-        self.change_browsers(subject, |known| known.keep(kept)).await
+        self.change_browsers(subject, |known| known.keep(excluded_mark)).await
     }
 
     /// Deletes a known browser of this user.

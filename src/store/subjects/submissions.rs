@@ -132,8 +132,8 @@ impl Store {
             return Ok(None);
         }
         let Some(sealed) = secret else { return Ok(Some(SubmissionResult { page, secret: None, was_shown })) };
-        let shown = SubmissionRecord { secret: None, was_shown: true, ..loaded.value.clone() };
-        if self.commit(record::replace(&loaded, &shown)?).await? == Committed::Conflict {
+        let next = SubmissionRecord { secret: None, was_shown: true, ..loaded.value.clone() };
+        if self.commit(record::replace(&loaded, &next)?).await? == Committed::Conflict {
             return Ok(Some(SubmissionResult { page, secret: None, was_shown: true }));
         }
         let plain = Sealer::new(key)?.open(&table::submission(id), &sealed)?;

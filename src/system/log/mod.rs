@@ -149,8 +149,8 @@ pub fn error_prefix() -> &'static str {
 
 /// Returns whether the stream is connected to the journal (systemd.exec(5), `JOURNAL_STREAM`).
 fn is_journal(stream: impl AsFd) -> bool {
-    let Some(named) = env::var("JOURNAL_STREAM").ok() else { return false };
-    let Some((device, inode)) = named.split_once(':') else { return false };
+    let Some(journal_stream) = env::var("JOURNAL_STREAM").ok() else { return false };
+    let Some((device, inode)) = journal_stream.split_once(':') else { return false };
     let Ok(status) = rustix::fs::fstat(stream) else { return false };
     device.parse() == Ok(status.st_dev) && inode.parse() == Ok(status.st_ino)
 }

@@ -101,7 +101,7 @@ impl LogQueue {
     }
 
     fn write_to(&self, mut sink: impl Write) {
-        let mut taken = Vec::new();
+        let mut lines = Vec::new();
         loop {
             let mut state = self.state();
             while state.waiting.is_empty() {
@@ -112,10 +112,10 @@ impl LogQueue {
             let gathered = self.filled.wait_timeout_while(state, GATHER_TIMEOUT, |state| !state.urgent);
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             state.urgent = false;
-            mem::swap(&mut taken, &mut state.waiting);
+            mem::swap(&mut lines, &mut state.waiting);
             drop(state);
-            let written = sink.write_all(&taken);
-            taken.clear();
+            let written = sink.write_all(&lines);
+            lines.clear();
             let mut state = self.state();
             if written.is_err() {
                 // The sink is closed, so no log line can report the loss. Only the metric can

@@ -65,7 +65,7 @@ impl LimitSeries {
         self.decisions.with_label_values(&[endpoint, decision]).inc();
     }
 
-    pub(super) fn asked(&self, outcome: BlockOutcome) {
+    pub(super) fn block_requested(&self, outcome: BlockOutcome) {
         self.blocks.with_label_values(&[outcome.as_str()]).inc();
     }
 }

@@ -167,7 +167,7 @@ impl FactorSeries {
         self.levels.with_label_values(&[level.as_str()]).inc();
     }
 
-    pub(super) fn tried(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
+    pub(super) fn count_attempt(&self, method: AuthenticationMethod, outcome: FactorOutcome) {
         if let Some(factor) = factor(method) {
             self.attempts.with_label_values(&[factor, outcome.as_str()]).inc();
         }

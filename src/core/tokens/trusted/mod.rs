@@ -177,11 +177,11 @@ async fn run_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metric
     loop {
         let mut pause = FILE_CHECK_INTERVAL;
         match source.file().map(stamp) {
-            Some(found) if seen == Some(found) => {}
-            found => {
-                seen = found;
+            Some(stamp) if seen == Some(stamp) => {}
+            stamp => {
+                seen = stamp;
                 let next = read(&source, clock.as_ref(), &metrics, &places).await;
-                pause = if found.is_some() { FILE_CHECK_INTERVAL } else { next };
+                pause = if stamp.is_some() { FILE_CHECK_INTERVAL } else { next };
             }
         }
         tokio::select! {
@@ -206,6 +206,6 @@ async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.ino(), found.len(), found.ctime(), found.ctime_nsec()))
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec()))
 }

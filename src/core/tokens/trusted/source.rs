@@ -251,8 +251,8 @@ impl VerifyingKey {
     /// Returns whether the key may have signed the token: the algorithm matches. If the token has a
     /// key id, the key id matches too.
     pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
-        let named = signed.kid.is_none() || signed.kid == self.kid;
-        named && self.verifier(signed.algorithm).is_some()
+        let is_candidate = signed.kid.is_none() || signed.kid == self.kid;
+        is_candidate && self.verifier(signed.algorithm).is_some()
     }
 
     /// Returns whether the signature of the token is valid under this key.

@@ -337,9 +337,9 @@ fn each_node_has_its_own_signing_key_and_schedule() {
 #[test]
 fn a_start_reports_why_a_node_cannot_sign() {
     let (mut ring, _) = ring();
-    let fault = |node: &str, found: &[&str], now| {
-        let found: Vec<String> = found.iter().map(|name| kid(name)).collect();
-        ring.clone().of_node(Some(node)).reconcile(&found, at(now)).err()
+    let fault = |node: &str, kids: &[&str], now| {
+        let kids: Vec<String> = kids.iter().map(|name| kid(name)).collect();
+        ring.clone().of_node(Some(node)).reconcile(&kids, at(now)).err()
     };
     assert_eq!(fault("c", &["c"], 5), Some(KeyFault::NotAdmitted(vec![kid("c")])));
     assert_eq!(fault("c", &["a"], 5), Some(KeyFault::OfAnother { kid: kid("a"), holder: "a".to_owned() }));

@@ -53,10 +53,10 @@ fn without(name: &str) -> Value {
 
 #[test]
 fn a_valid_token_yields_only_mapped_claims() {
-    let said =
+    let verified =
         json!({ "groups": ["staff"], "scope": "profile", "email": "a@b.test", "email_verified": true, "acr": "1" });
     let mut all = claims();
-    all.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+    all.as_object_mut().unwrap().extend(verified.as_object().unwrap().clone());
     let foreign = judged_by(&terms(), &all).unwrap();
     assert_eq!(foreign.name(), "corp:auth0|17");
     assert_eq!(foreign.ends_at, NOW.plus(Duration::from_mins(11)));
