@@ -1,7 +1,7 @@
 //! Checks that public items have a doc comment: modules, types, traits, functions and constants.
 //!
-//! This is the lint `missing_docs` of rustc without fields and variants. Most of these have a name
-//! that says everything, and a comment could only repeat it.
+//! This is the lint `missing_docs` of rustc without fields and variants. For most fields and
+//! variants, a comment could only repeat the name.
 
 /// First words of a declaration after `pub`.
 const ITEMS: &[&str] =
@@ -21,8 +21,8 @@ fn declaration(line: &str, is_in_trait: bool) -> Option<&str> {
     member.or_else(|| code.strip_prefix("pub ").filter(is_public))
 }
 
-/// Returns the number of public items in a file without its tests, and those that have no doc
-/// comment, with their lines.
+/// Returns the number of public items in a file without its tests, and the lines and declarations
+/// of the items without a doc comment.
 fn items(text: &str) -> (usize, Vec<(usize, &str)>) {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let (mut count, mut undocumented) = (0, Vec::new());
