@@ -18,6 +18,7 @@ use super::login::{AppLoginConfig, LoginAccount};
 use super::route_limits::RouteLimits;
 use super::route_upstream::RouteUpstream;
 use super::tls::TlsConfig;
+use super::upstream_protocol::UpstreamProtocol;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::trusted_token::Foreign;
@@ -41,6 +42,9 @@ pub struct App {
     pub url: Option<Url>,
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstreams: Vec<Upstream>,
+    /// Protocol of `upstreams`, and of the upstreams of routes without a protocol of their own.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub upstream_protocol: UpstreamProtocol,
     /// TLS settings for the `https` upstreams.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub upstream_tls: UpstreamTls,

@@ -75,6 +75,7 @@ const APP: &[&str] = &[
     "host",
     "url",
     "upstreams",
+    "upstream_protocol",
     "upstream_tls",
     "health_check",
     "sticky",

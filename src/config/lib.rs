@@ -26,6 +26,7 @@ mod serialize;
 mod settings;
 mod telemetry;
 mod tls;
+mod upstream_protocol;
 mod user_registration;
 
 use std::collections::BTreeSet;
@@ -62,6 +63,7 @@ pub use settings::{
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
+pub use upstream_protocol::UpstreamProtocol;
 pub use user_registration::{UserRegistration, UserRegistrationMode};
 
 impl Config {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{App, Upstream};
+use crate::{App, Upstream, UpstreamProtocol};
 
 /// Upstreams of a route, if they are not the application's, and the path that they receive.
 ///
@@ -14,17 +14,20 @@ pub struct RouteUpstream {
     pub list: usize,
     /// The list, if it is not the application's.
     pub servers: Option<Arc<[Upstream]>>,
+    /// Protocol of `servers`. `None` for the application's.
+    pub protocol: Option<UpstreamProtocol>,
     /// `None` if the upstreams receive the path of the request.
     pub prefix: Option<Arc<PathPrefix>>,
 }
 
 impl App {
-    /// Returns the lists of upstreams that routes have instead of the application's, in the order of
-    /// [`RouteUpstream::list`]. The first one has the number 1.
-    pub fn route_upstreams(&self) -> Vec<Arc<[Upstream]>> {
+    /// Returns the lists of upstreams that routes have instead of the application's, each with its
+    /// protocol, in the order of [`RouteUpstream::list`]. The first one has the number 1.
+    pub fn route_upstreams(&self) -> Vec<(Arc<[Upstream]>, UpstreamProtocol)> {
         let mut lists = BTreeMap::new();
-        for RouteUpstream { list, servers, .. } in self.routes.iter().map(|route| &route.upstream) {
-            lists.extend(servers.as_ref().map(|servers| (*list, Arc::clone(servers))));
+        for RouteUpstream { list, servers, protocol, .. } in self.routes.iter().map(|route| &route.upstream) {
+            let protocol = protocol.unwrap_or(self.upstream_protocol);
+            lists.extend(servers.as_ref().map(|servers| (*list, (Arc::clone(servers), protocol))));
         }
         lists.into_values().collect()
     }

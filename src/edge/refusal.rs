@@ -152,6 +152,9 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
         }
         StatusCode::MISDIRECTED_REQUEST => ("invalid_request", "There is no application at this address."),
         StatusCode::PAYLOAD_TOO_LARGE => ("request_too_large", "The request's body is too long."),
+        StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => {
+            ("not_implemented", "The application does not support this kind of request.")
+        }
         StatusCode::BAD_GATEWAY => ("bad_gateway", "The application cannot be reached. Try again in a moment."),
         StatusCode::SERVICE_UNAVAILABLE => {
             ("temporarily_unavailable", "The service is not available right now. Try again in a moment.")
@@ -175,6 +178,9 @@ fn turkish(status: StatusCode) -> &'static str {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "İsteğin başlığı çok uzun.",
         StatusCode::MISDIRECTED_REQUEST => "Bu adreste bir uygulama yok.",
         StatusCode::PAYLOAD_TOO_LARGE => "Gönderilen veri çok büyük.",
+        StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => {
+            "Uygulama bu tür istekleri desteklemiyor."
+        }
         StatusCode::BAD_GATEWAY => "Uygulamaya ulaşılamıyor. Birazdan yeniden deneyin.",
         StatusCode::SERVICE_UNAVAILABLE => "Hizmet şu anda kullanılamıyor. Birazdan yeniden deneyin.",
         StatusCode::GATEWAY_TIMEOUT => "Uygulama zamanında yanıt vermedi. Birazdan yeniden deneyin.",

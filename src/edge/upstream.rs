@@ -31,7 +31,7 @@ use fields::UpstreamFields;
 pub(super) use handle::Handle;
 use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
-use sealgate_config::{App, Upstream};
+use sealgate_config::{App, Upstream, UpstreamProtocol};
 pub(super) use server::UpstreamServer;
 use source::LookupAnswer;
 pub use source::Resolver;
@@ -125,6 +125,11 @@ impl Upstreams {
     /// Returns whether an upstream connection may be reused after a request with a body.
     pub(super) const fn reads_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
+    }
+
+    /// Returns whether connections use HTTP/2 only, instead of HTTP/1.1.
+    pub(super) fn use_http2(&self) -> bool {
+        self.app.upstream_protocol == UpstreamProtocol::Http2
     }
 
     /// Returns whether the configuration still contains this upstream.

@@ -16,7 +16,7 @@ use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate_config::{App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamTls};
+use sealgate_config::{App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls};
 use sealgate_edge::{
     Affinity, AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward,
     Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -380,6 +380,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         url: None,
         host: "wiki.example".to_owned(),
         upstreams: upstreams.iter().map(upstream).collect(),
+        upstream_protocol: UpstreamProtocol::Http1,
         upstream_tls: UpstreamTls::default(),
         health_check: None,
         sticky: None,

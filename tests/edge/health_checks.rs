@@ -229,7 +229,7 @@ fn unix_sockets_resolved_addresses_and_upstreams_of_routes_are_checked() {
     let (port, counted) = (own.address.port(), own.address);
     let edge = Edge::with(&[nobody()], |parts| {
         let servers = [Upstream::Url(format!("http://{}", of_route.address).parse().unwrap())];
-        let upstream = RouteUpstream { list: 1, servers: Some(servers.into()), prefix: None };
+        let upstream = RouteUpstream { list: 1, servers: Some(servers.into()), protocol: None, prefix: None };
         parts.apps[0] = App {
             upstreams: vec![
                 Upstream::Socket(path),

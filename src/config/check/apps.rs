@@ -21,7 +21,7 @@ use crate::disk::Files;
 use crate::file::Section;
 use crate::{
     Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Sticky,
-    Upstream,
+    Upstream, UpstreamProtocol,
 };
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
@@ -107,10 +107,12 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         address::app_url(text, host.as_deref(), issuer)
     });
     let upstreams = upstreams(&mut section, own, files);
+    let upstream_protocol = section.choice("upstream_protocol", &UpstreamProtocol::CHOICES).unwrap_or_default();
     let trusted_issuers = trusted_issuers(&mut section, own.trusted);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let max_body_bytes = max_body_bytes(&mut section);
-    let of_app = OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams, max_body_bytes };
+    let of_app =
+        OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams, upstream_protocol, max_body_bytes };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let health_check = health_check(&mut section);
@@ -125,6 +127,10 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         let problem = "has no effect on the sign-in at the application, which may use any of the upstreams; \
                        leave sticky out, or list one upstream";
         section.fault("sticky", problem);
+    }
+    if login.is_some() && upstream_protocol == UpstreamProtocol::Http2 {
+        let problem = "signs users in over HTTP/1.1 only; leave upstream_protocol out, or configure another application";
+        section.fault("login", problem);
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
@@ -161,6 +167,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         host: host?,
         url,
         upstreams,
+        upstream_protocol,
         upstream_tls,
         health_check: health_check?,
         sticky,
@@ -274,6 +281,7 @@ struct OfApp<'a> {
     trusted: &'a [String],
     acr: &'a [String],
     upstreams: &'a [Upstream],
+    upstream_protocol: UpstreamProtocol,
     max_body_bytes: Option<u64>,
 }
 
@@ -285,7 +293,7 @@ fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &
     let mut taken = TakenRules::default();
     let routes: Vec<_> = sections.into_iter().map(|section| route(section, of_app, own, files, &mut taken)).collect();
     let mut routes: Vec<Route> = routes.into_iter().collect::<Option<_>>()?;
-    taken.upstreams.apply(of_app.upstreams, &mut routes);
+    taken.upstreams.apply(of_app.upstreams, of_app.upstream_protocol, &mut routes);
     for problem in avoidable_rules(of_app.upstreams, &routes) {
         app.fault("route", &problem);
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::address;
 use crate::file::Section;
-use crate::{PathPrefix, Route, RouteUpstream, Upstream};
+use crate::{PathPrefix, Route, RouteUpstream, Upstream, UpstreamProtocol};
 
 /// Keys of a path's routes. `None` if the route above the path decides.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct OwnKeys {
     servers: Option<Vec<Upstream>>,
+    protocol: Option<UpstreamProtocol>,
     upstream_path: Option<String>,
 }
 
@@ -23,6 +24,12 @@ impl RouteUpstreamKeys {
     pub(super) fn add(&mut self, section: &mut Section<'_, '_>, path: Option<&str>, servers: Option<Vec<Upstream>>) {
         let upstream_path =
             section.text("upstream_path", "write a path that ends in /, such as \"/wiki/\"", address::upstream_path);
+        let protocol = section.choice("upstream_protocol", &UpstreamProtocol::CHOICES);
+        if protocol.is_some() && servers.is_none() {
+            let problem = "is the protocol of the route's own upstreams, but it has none; list upstreams too, or set \
+                           upstream_protocol of the application";
+            section.fault("upstream_protocol", problem);
+        }
         let Some(path) = path else { return };
         if upstream_path.is_some() && !path.ends_with('/') {
             let problem = format!(
@@ -32,6 +39,9 @@ impl RouteUpstreamKeys {
         }
         let known = self.0.entry(path.to_owned()).or_default();
         let problem = format!("another rule of {path:?} has a different value; set the same value, or set it once");
+        if known.protocol.is_some() && protocol.is_some() && known.protocol != protocol {
+            section.fault("upstream_protocol", &problem);
+        }
         if known.servers.is_some() && servers.is_some() && known.servers != servers {
             section.fault("upstreams", &problem);
         }
@@ -39,34 +49,36 @@ impl RouteUpstreamKeys {
             section.fault("upstream_path", &problem);
         }
         known.servers = known.servers.take().or(servers);
+        known.protocol = known.protocol.or(protocol);
         known.upstream_path = known.upstream_path.take().or(upstream_path);
     }
 
     /// Sets the upstream of each route: its own, or that of the next route above it, or the
     /// application's.
-    pub(super) fn apply(self, of_app: &[Upstream], routes: &mut [Route]) {
-        let mut lists: Vec<Arc<[Upstream]>> = Vec::new();
+    pub(super) fn apply(self, of_app: &[Upstream], protocol_of_app: UpstreamProtocol, routes: &mut [Route]) {
+        let mut lists: Vec<(Arc<[Upstream]>, Option<UpstreamProtocol>)> = Vec::new();
         let mut resolved: BTreeMap<String, RouteUpstream> = BTreeMap::new();
         // A path sorts after the paths above it.
-        for (path, OwnKeys { servers, upstream_path }) in self.0 {
+        for (path, OwnKeys { servers, protocol, upstream_path }) in self.0 {
             let above = parents(&path).find_map(|above| resolved.get(above)).cloned().unwrap_or_default();
             let is_own = servers.is_some() || upstream_path.is_some();
-            let (list, servers) = match servers {
-                None => (above.list, above.servers),
-                Some(servers) if servers == of_app => (0, None),
+            let protocol = protocol.filter(|protocol| *protocol != protocol_of_app);
+            let (list, servers, protocol) = match servers {
+                None => (above.list, above.servers, above.protocol),
+                Some(servers) if servers == of_app && protocol.is_none() => (0, None, None),
                 Some(servers) => {
-                    let known = lists.iter().position(|known| **known == *servers);
+                    let known = lists.iter().position(|known| *known.0 == *servers && known.1 == protocol);
                     let index = known.unwrap_or_else(|| {
-                        lists.push(servers.into());
+                        lists.push((servers.into(), protocol));
                         lists.len() - 1
                     });
-                    (index + 1, lists.get(index).map(Arc::clone))
+                    (index + 1, lists.get(index).map(|list| Arc::clone(&list.0)), protocol)
                 }
             };
             let replaced = upstream_path.filter(|upstream_path| *upstream_path != path);
             let replaced = replaced.map(|upstream| Arc::new(PathPrefix { public: path.clone(), upstream }));
             let prefix = if is_own { replaced } else { above.prefix };
-            resolved.insert(path, RouteUpstream { list, servers, prefix });
+            resolved.insert(path, RouteUpstream { list, servers, protocol, prefix });
         }
         for route in routes {
             if let Some(upstream) = resolved.get(&route.path) {

@@ -157,7 +157,8 @@ pub(crate) fn announced_length(session: &ServerSession) -> Option<u64> {
     session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn expects_continue(session: &ServerSession) -> bool {
+/// Returns whether an HTTP/1.1 client waits for `100 Continue` (RFC 9110 §10.1.1).
+pub(crate) fn expects_continue(session: &ServerSession) -> bool {
     !session.is_http2()
         && session.req_header().version == Version::HTTP_11
         && session.get_header_bytes(EXPECT).eq_ignore_ascii_case(b"100-continue")

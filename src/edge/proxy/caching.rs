@@ -29,10 +29,8 @@ const VARY_VALUE: HeaderValue = HeaderValue::from_static("Cookie, Authorization"
 /// A 304 is changed in the same way, because its fields replace the fields of the stored response
 /// (RFC 9111 §3.2).
 pub(crate) fn keep_private(fields: &mut HeaderMap) {
-    let shared =
-        |name: &&HeaderName| SHARED_CACHE_FIELDS.contains(&name.as_str()) || name.as_str().ends_with(TARGETED_SUFFIX);
     // Most responses have none of these fields.
-    let going: Vec<HeaderName> = fields.keys().filter(shared).cloned().collect();
+    let going: Vec<HeaderName> = fields.keys().filter(|name| is_for_shared_caches(name)).cloned().collect();
     for name in &going {
         fields.remove(name);
     }
@@ -63,6 +61,11 @@ pub(crate) fn keep_private(fields: &mut HeaderMap) {
     fields.insert(CACHE_CONTROL, HeaderValue::from_bytes(&kept).unwrap_or(HeaderValue::from_static("private")));
     let vary = vary(fields);
     fields.insert(VARY, HeaderValue::from_bytes(&vary).unwrap_or(HeaderValue::from_static("*")));
+}
+
+/// Returns whether a field controls only shared caches.
+pub(crate) fn is_for_shared_caches(name: &HeaderName) -> bool {
+    SHARED_CACHE_FIELDS.contains(&name.as_str()) || name.as_str().ends_with(TARGETED_SUFFIX)
 }
 
 /// Returns how long `Expires` allows a response to be cached, in seconds.

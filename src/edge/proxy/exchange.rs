@@ -46,6 +46,9 @@ pub struct Exchange {
     last_decision: LastDecision,
     /// Whether the request has a body.
     pub(crate) has_body: bool,
+    /// Whether the request is a gRPC call to an upstream over HTTP/2. Both of its streams may be idle
+    /// like a WebSocket.
+    pub(crate) is_grpc: bool,
     pub(crate) body_sent: bool,
     /// Handle of the upstream connection, if the connection may be reused after the request's body.
     pub(crate) connection: Option<Handle>,
@@ -112,6 +115,7 @@ impl Exchange {
             server: None,
             turn: None,
             has_body: false,
+            is_grpc: false,
             body_sent: false,
             connection: None,
             descriptor: None,
@@ -163,6 +167,11 @@ impl Exchange {
     /// a body.
     pub(crate) fn keeps_connection(&self) -> bool {
         self.upstreams().is_some_and(|upstreams| upstreams.reads_bodies_whole())
+    }
+
+    /// Returns whether the request's server uses HTTP/2.
+    pub(crate) fn uses_http2(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| server.uses_http2)
     }
 
     /// Starts the timeout of an upstream that sends nothing. `is_stream` is as in
@@ -325,6 +334,10 @@ impl Exchange {
     /// the response starts. Then the registration remains, so that the end of the body is discarded
     /// if access is revoked.
     pub(crate) fn end_registration_of_body(&mut self) {
+        // A gRPC call may wait for the head of its response as long as for a message.
+        if self.is_grpc {
+            return;
+        }
         if self.uploaded <= BUFFERED_BODY && !self.has_long_lived_response() {
             self.long_lived = None;
         }

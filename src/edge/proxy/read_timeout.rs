@@ -32,6 +32,20 @@ struct Wait {
     limit: Duration,
     /// Descriptor of the upstream connection, which is open as long as the exchange waits.
     descriptor: RawFd,
+    /// Whether received bytes are read from the socket although the client is slow. HTTP/2 connections
+    /// do that, and limit the length of the unsent part by flow control.
+    reads_ahead: bool,
+}
+
+impl Wait {
+    /// Returns the remaining time if the upstream is not silent: its bytes are waiting for a slow client.
+    fn remaining(&self, connection: &Handle) -> Option<Duration> {
+        if self.reads_ahead {
+            let silence = connection.silence()?;
+            return self.limit.checked_sub(silence).filter(|remaining| !remaining.is_zero());
+        }
+        connection.has_bytes().then_some(self.limit)
+    }
 }
 
 /// Timer of an exchange. It is created when the exchange first waits.
@@ -40,13 +54,14 @@ pub(crate) type Timer = Option<Pin<Box<Sleep>>>;
 impl ReadTimeout {
     /// Starts to wait for bytes of the upstream. Replaces an earlier wait.
     pub(crate) fn begin(&self, descriptor: RawFd, limit: Duration) {
-        *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor });
+        *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor, reads_ahead: false });
     }
 
-    /// Sets another limit and restarts the wait.
-    pub(crate) fn extend(&self, limit: Duration) {
+    /// Sets another limit and restarts the wait, for the body of a response.
+    pub(crate) fn extend(&self, limit: Duration, reads_ahead: bool) {
         if let Some(wait) = &mut *self.wait() {
             wait.limit = limit;
+            wait.reads_ahead = reads_ahead;
             wait.until = Instant::now() + limit;
         }
     }
@@ -85,14 +100,12 @@ impl ReadTimeout {
             }
             let now = Instant::now();
             if current.until <= now {
-                // If bytes of the upstream are waiting to be read, the upstream is not silent: the
-                // exchange waits for a slow client.
-                if let Some(connection) =
-                    Handle::from_descriptor(current.descriptor).filter(|connection| !connection.has_bytes())
-                {
-                    break connection;
+                let connection = Handle::from_descriptor(current.descriptor);
+                let remaining = connection.as_ref().map_or(Some(current.limit), |open| current.remaining(open));
+                match (connection, remaining) {
+                    (Some(connection), None) => break connection,
+                    (_, remaining) => current.until = now + remaining.unwrap_or(current.limit),
                 }
-                current.until = now + current.limit;
             }
             timer.as_mut().reset(current.until);
         };

@@ -32,10 +32,12 @@ use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_
 use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
 use super::health_path::HealthPath;
+use super::http2_upstream;
 use super::long_lived::{CancelHandle, ConnectionContext, LONG_LIVED_AGE, LongLived};
 use super::prefix_translation::PrefixTranslation;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
+use super::trailers::filter_trailers;
 use super::transport_security::TransportSecurity;
 use super::upstream_name::NameTranslation;
 use crate::listen::{client_certificate, head};
@@ -294,7 +296,9 @@ fn describe(decision: &RouteDecision) -> SpanDescription {
 
 /// Returns the response of the front to a request that its upstream did not answer.
 async fn unanswered(session: &Session, status: StatusCode, exchange: &Exchange) -> Option<http::Response<Bytes>> {
-    if exchange.forward.is_none() || !status.is_server_error() {
+    // 501 and 505 concern the client's request.
+    let is_of_client = matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+    if exchange.forward.is_none() || !status.is_server_error() || is_of_client {
         return None;
     }
     answer_of_front(session, exchange, AnswerReason::Unanswered(status)).await
@@ -422,6 +426,9 @@ impl ProxyHttp for Proxy {
                 if session.is_upgrade_req() && (exchange.has_body || !is_handshake(session.req_header())) {
                     session.req_header_mut().remove_header(&UPGRADE);
                 }
+                if exchange.upstreams().is_some_and(|upstreams| upstreams.use_http2()) {
+                    Box::pin(http2_upstream::prepare(session, exchange)).await?;
+                }
                 return Ok(false);
             }
         }
@@ -500,7 +507,7 @@ impl ProxyHttp for Proxy {
             let handle = Handle::from_descriptor(descriptor);
             pinned.hold(server, handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
         }
-        if exchange.has_body && exchange.keeps_connection() {
+        if exchange.has_body && exchange.keeps_connection() && !exchange.uses_http2() {
             let handle = Handle::from_descriptor(descriptor);
             exchange.connection = Some(handle.ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(503)))?);
         }
@@ -534,7 +541,7 @@ impl ProxyHttp for Proxy {
         }
         let taken = exchange.started.elapsed();
         let too_slow = taken > self.body_timeout && exchange.uploaded / taken.as_secs().max(1) < MIN_BODY_RATE;
-        if too_slow && !session.was_upgraded() {
+        if too_slow && !session.was_upgraded() && !exchange.is_grpc {
             return Err(refused(408, "The request's body arrived too slowly."));
         }
         if taken > LONG_LIVED_AGE {
@@ -563,19 +570,26 @@ impl ProxyHttp for Proxy {
         let recorded = exchange.trace.as_ref().zip(exchange.upstream_span);
         let recorded = recorded.map(|(trace, span)| TraceParent::recorded(trace.id(), span.id));
         let server = exchange.server.as_deref();
+        let uses_http2 = exchange.uses_http2();
+        if uses_http2 {
+            http2_upstream::check_version(request)?;
+        }
         let host = server.and_then(|server| server.host.as_ref());
         let held = forward.session.as_ref().map(|held| held.cookies(rewrite.path_and_query.path()));
         let fixed = server.map(|server| &server.fields);
         // An upstream that does not read the whole body would parse the rest as the next request.
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
-        // connection (RFC 9112 §9.6).
-        let closes = exchange.has_body && !exchange.keeps_connection();
+        // connection (RFC 9112 §9.6). HTTP/2 separates requests by streams.
+        let closes = exchange.has_body && !exchange.keeps_connection() && !uses_http2;
         // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2
         // clients need not send one, because the head can end the stream.
         let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
         let is_empty = expects_length && !exchange.has_body;
         change_request(request, |request| {
             let fields = &mut request.headers;
+            if uses_http2 {
+                http2_upstream::strip_connection_fields(fields);
+            }
             fields.reserve(rewrite.set.len() + FURTHER_FIELDS + fixed.map_or(0, |fixed| fixed.request_len()));
             for name in &rewrite.remove {
                 fields.remove(name);
@@ -606,7 +620,7 @@ impl ProxyHttp for Proxy {
         exchange.sign_in = held.map_or(0, |(sign_in, _)| sign_in);
         if !session.is_upgrade_req() {
             // The head of an event stream may arrive only with its first event.
-            exchange.start_read_timeout(accepts_event_stream(&session.req_header().headers));
+            exchange.start_read_timeout(exchange.is_grpc || accepts_event_stream(&session.req_header().headers));
         }
         Ok(())
     }
@@ -645,12 +659,13 @@ impl ProxyHttp for Proxy {
         if exchange.pinned.is_none() && authenticates_connection(&response.headers, &WWW_AUTHENTICATE) {
             exchange.end_connection_after_answer()?;
         }
-        let limit = exchange.upstream_timeout(is_event_stream(response));
+        let uses_http2 = exchange.uses_http2();
+        let limit = exchange.upstream_timeout(exchange.is_grpc || is_event_stream(response));
         if let (Some(read_timeout), Some(limit)) = (exchange.read_timeout(), limit) {
-            read_timeout.extend(limit);
+            read_timeout.extend(limit, uses_http2);
         }
         let length = answer_length(session, response);
-        exchange.ends_with_connection = !is_chunked && length.is_none();
+        exchange.ends_with_connection = !is_chunked && length.is_none() && !uses_http2;
         if may_be_long_lived(response, length) {
             exchange.register_long_lived(&self.long_lived, session, Some(response));
         }
@@ -749,6 +764,19 @@ impl ProxyHttp for Proxy {
         Ok(None)
     }
 
+    fn upstream_response_trailer_filter(
+        &self,
+        _session: &mut Session,
+        trailers: &mut HeaderMap,
+        exchange: &mut Self::CTX,
+    ) -> Result<()> {
+        if let Some(forward) = &exchange.forward {
+            filter_trailers(trailers, &forward.rewrite, exchange.server.as_deref());
+        }
+        exchange.end_of_answer();
+        Ok(())
+    }
+
     fn fail_to_connect(
         &self,
         _session: &mut Session,
@@ -758,9 +786,11 @@ impl ProxyHttp for Proxy {
     ) -> Box<Error> {
         let may_present_named = exchange.server.as_ref().is_some_and(|server| server.may_present_named(peer, &error))
             && !std::mem::replace(&mut exchange.has_changed_verification, true);
-        // The request was not sent, so a retry at another server is safe for every method.
+        // The request was not sent, so a retry at another server is safe for every method. The same
+        // server may have closed an idle connection.
         let upstreams = exchange.upstreams();
-        error.set_retry(may_present_named || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
+        let has_closed = exchange.uses_http2() && *error.etype() == ErrorType::H2Error;
+        error.set_retry(may_present_named || has_closed || upstreams.is_some_and(|upstreams| upstreams.has_choice()));
         error
     }
 
@@ -774,6 +804,7 @@ impl ProxyHttp for Proxy {
     ) -> Box<Error> {
         let timeout_error = exchange.read_timeout_error().filter(|_| *error.esource() == ErrorSource::Upstream);
         exchange.stop_read_timeout();
+        let error = if exchange.uses_http2() { http2_upstream::with_hint(error) } else { error };
         let mut error = timeout_error.unwrap_or(error).more_context(format!("Peer: {peer}"));
         // A request must not take effect twice. Pingora's default is the same.
         if !session.req_header().method.is_idempotent() || session.as_ref().retry_buffer_truncated() {

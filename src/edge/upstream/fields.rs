@@ -35,6 +35,11 @@ impl UpstreamFields {
         }
     }
 
+    /// Returns whether a field of responses has a fixed value, or is removed.
+    pub(crate) fn has_in_response(&self, name: &HeaderName) -> bool {
+        self.response.iter().any(|(known, _)| known == name)
+    }
+
     pub(crate) fn set_in_response(&self, fields: &mut HeaderMap) {
         for (name, value) in &self.response {
             match value {

@@ -7,7 +7,10 @@
 #![expect(unsafe_code, reason = "Pingora identifies a connection only by its descriptor number")]
 
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use pingora::protocols::l4::ext::get_tcp_info;
 
 /// Second handle of a connection. Dropping it does not close the connection.
 pub(crate) struct Handle(TcpStream);
@@ -34,6 +37,12 @@ impl Handle {
     pub(crate) fn has_bytes(&self) -> bool {
         // Does not block: a duplicated descriptor shares the flag `O_NONBLOCK` of the original one.
         self.0.peek(&mut [0]).is_ok()
+    }
+
+    /// Returns the time since the peer has sent bytes, or `None` if the connection is a Unix socket.
+    pub(crate) fn silence(&self) -> Option<Duration> {
+        let info = get_tcp_info(self.0.as_raw_fd()).ok()?;
+        Some(Duration::from_millis(info.tcpi_last_data_recv.into()))
     }
 
     /// Closes the connection in both directions. Pingora detects that before it reuses the

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HOST, USER_AGENT};
+use http::uri::{Scheme, Uri};
 use http::{HeaderValue, StatusCode};
-use pingora::Result as PingoraResult;
 use pingora::connectors::http::Connector;
 use pingora::http::RequestHeader;
 use pingora::protocols::http::client::HttpSession;
+use pingora::{Error, ErrorType, OrErr, Result as PingoraResult};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
@@ -166,13 +167,22 @@ impl UpstreamServer {
         }
         let (mut session, _) = connected?;
         self.check_certificate(&peer, session.digest())?;
+        if self.uses_http2 && session.as_http2().is_none() {
+            return Err(Error::explain(ErrorType::H2Error, "the upstream does not accept HTTP/2").into_up());
+        }
+        let host = self.host.as_ref().unwrap_or(&self.check.host);
         let mut request = RequestHeader::build_no_case("GET", path.as_bytes(), None)?;
         change_request(&mut request, |head| {
             head.headers.insert(USER_AGENT, HeaderValue::from_static("sealgate-health-check"));
             self.fields.set_in_request(&mut head.headers);
-            head.headers.insert(HOST, self.host.as_ref().unwrap_or(&self.check.host).clone());
+            head.headers.insert(HOST, host.clone());
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         });
+        if self.uses_http2 {
+            request.remove_header(&HOST);
+            request.remove_header(&CONNECTION);
+            request.set_uri(target(peer.is_tls(), host, path)?);
+        }
         session.write_request_header(Box::new(request)).await?;
         session.finish_request_body().await?;
         loop {
@@ -184,6 +194,13 @@ impl UpstreamServer {
             }
         }
     }
+}
+
+/// Returns the target of an HTTP/2 request, which contains the host.
+fn target(is_tls: bool, host: &HeaderValue, path: &str) -> PingoraResult<Uri> {
+    let scheme = if is_tls { Scheme::HTTPS } else { Scheme::HTTP };
+    let uri = Uri::builder().scheme(scheme).authority(host.as_bytes()).path_and_query(path).build();
+    uri.or_err(ErrorType::InvalidHTTPHeader, "the host or the path is not valid")
 }
 
 #[cfg(test)]

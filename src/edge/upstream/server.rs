@@ -9,13 +9,14 @@ use pingora::protocols::Digest;
 use pingora::upstreams::peer::{H1UpgradePolicy, HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorType, Result as PingoraResult};
 
+use super::super::proxy::http2_upstream::require_http2;
 use super::super::proxy::upgrade::UpgradeConnector;
 use super::affinity::server_number;
 use super::fields::UpstreamFields;
 use super::health::{ServerCheck, UpstreamHealth};
 use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
-use sealgate_config::{App, Upstream};
+use sealgate_config::{App, Upstream, UpstreamProtocol};
 
 /// Time for which an idle upstream connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +40,8 @@ pub(crate) struct UpstreamServer {
     /// Number of the address, for [`super::affinity`].
     pub(super) number: u64,
     pub(crate) configured: Arc<Upstream>,
+    /// Whether connections use HTTP/2 only, instead of HTTP/1.1.
+    pub(crate) uses_http2: bool,
     pub(super) peer: HttpPeer,
     /// Peer for `WebSocket` handshakes.
     pub(super) upgrade_peer: HttpPeer,
@@ -99,6 +102,10 @@ impl UpstreamServer {
         peer.options.write_timeout = Some(app.write_timeout);
         peer.options.idle_timeout = Some(IDLE_TIMEOUT);
         peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::Deny);
+        let uses_http2 = app.upstream_protocol == UpstreamProtocol::Http2;
+        if uses_http2 {
+            require_http2(&mut peer);
+        }
         let mut upgrade_peer = peer.clone();
         upgrade_peer.options.http_upstream_request_policy = request_policy(H1UpgradePolicy::WebSocketOnly);
         upgrade_peer.options.custom_l4 = Some(Arc::new(UpgradeConnector { connect_timeout: app.connect_timeout }));
@@ -111,6 +118,7 @@ impl UpstreamServer {
             number: server_number(&address),
             address,
             configured,
+            uses_http2,
             peer,
             upgrade_peer,
             named,
