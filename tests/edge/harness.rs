@@ -541,6 +541,17 @@ impl Client {
         }
     }
 
+    /// Reads to the end of a chunked body. Returns the number of bytes, with those of the framing.
+    pub(crate) fn until_chunks_end(&mut self) -> usize {
+        let mut length = 0;
+        while !self.unread.ends_with(b"\r\n0\r\n\r\n") {
+            let kept = self.unread.len().min(6);
+            length += self.unread.drain(..self.unread.len() - kept).count();
+            assert!(self.more(), "the body breaks off");
+        }
+        length + std::mem::take(&mut self.unread).len()
+    }
+
     /// Reads exactly `length` bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {

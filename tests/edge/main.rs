@@ -14,6 +14,8 @@ mod harness;
 mod health_checks;
 mod hostile;
 mod http2;
+mod http2_server;
+mod http2_upstreams;
 mod lasting;
 #[path = "../../examples/legacy.rs"]
 #[expect(dead_code, reason = "the example's main is not called here")]
