@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-apps test-browser test-traefik test-envoy test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -58,7 +58,7 @@ test-quick: lint
 	@.ci/install quick
 	$(CARGO) test --locked --no-fail-fast --workspace --lib --bins $(QUICK:%=--test %)
 
-test-rest: test-programs test-run test-read-only systemd test-clients test-browser
+test-rest: test-programs test-run test-read-only systemd test-clients test-grpc test-browser
 
 lint:
 	@.ci/install quick
@@ -102,6 +102,11 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+# gRPC's Python client and server.
+test-grpc:
+	@.ci/install test
+	tests/grpc/run.sh
 
 # The first run builds mdBook, which takes one to two minutes on two cores. That is too much for every change, so
 # `make test` does not build the site: tests/architecture/links.rs checks the links and the table of contents, and

@@ -1,6 +1,6 @@
 //! Upstreams of routes, and the paths that they receive.
 
-use sealgate_config::{App, Upstream};
+use sealgate_config::{App, Upstream, UpstreamProtocol};
 
 use super::{REQUIRED, fault, faults, parse, starts};
 
@@ -67,6 +67,43 @@ fn a_route_has_the_upstream_of_the_route_above_it() {
     assert_eq!(app.route_upstreams().len(), 2);
     let all: Vec<_> = app.all_upstreams().into_iter().map(Upstream::to_string).collect();
     assert_eq!(all.len(), 3, "{all:?}");
+}
+
+#[test]
+fn a_route_has_the_protocol_of_its_upstreams() {
+    let (own, other) = (format!("upstreams = [{OWN:?}]"), format!("upstreams = [{OTHER:?}]"));
+    let h2 = "upstream_protocol = \"h2\"";
+    let http_1 = "upstream_protocol = \"http/1.1\"";
+    let routes = [
+        ("/", "public", String::new()),
+        ("/a/", "public", format!("{own}\n{h2}")),
+        ("/a/b/", "public", String::new()),
+        ("/c/", "public", format!("{own}\n{http_1}")),
+        ("/d/", "public", other.clone()),
+        ("/e/", "public", format!("{other}\n{h2}")),
+    ];
+    let routes: Vec<_> = routes.iter().map(|(path, access, lines)| (*path, *access, lines.as_str())).collect();
+    let lists = |lines: &str| {
+        let config = parse(&with(lines, &routes));
+        let app = &config.apps[0];
+        let of = |path: &str| app.routes.iter().find(|route| route.path == path).unwrap().upstream.list;
+        let protocols = app.route_upstreams().iter().map(|(_, protocol)| protocol.as_str()).collect::<Vec<_>>();
+        (["/", "/a/", "/a/b/", "/c/", "/d/", "/e/"].map(of), protocols, app.upstream_protocol)
+    };
+    assert_eq!(lists(""), ([0, 1, 1, 0, 2, 3], vec!["h2", "http/1.1", "h2"], UpstreamProtocol::Http1));
+    assert_eq!(lists(h2), ([0, 0, 0, 1, 2, 2], vec!["http/1.1", "h2"], UpstreamProtocol::Http2));
+}
+
+#[test]
+fn a_protocol_without_effect_is_an_error() {
+    let found = fault(&with("", &[("/", "public", "upstream_protocol = \"h2\"")]));
+    starts(&found, "app[0].route[0].upstream_protocol: is the protocol of the route's own upstreams");
+    let found = fault(&with("upstream_protocol = \"h3\"", &[("/", "public", "")]));
+    starts(&found, "app[0].upstream_protocol: ");
+    let upstreams = format!("upstreams = [{OTHER:?}]\nupstream_protocol =");
+    let rules = ["h2", "http/1.1"].map(|value| format!("methods = [{:?}]\n{upstreams} {value:?}", if value == "h2" { "GET" } else { "POST" }));
+    let found = fault(&with("", &[("/", "public", &rules[0]), ("/", "public", &rules[1])]));
+    starts(&found, "app[0].route[1].upstream_protocol: another rule of \"/\" has a different value");
 }
 
 #[test]

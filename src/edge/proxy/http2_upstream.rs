@@ -15,8 +15,8 @@ use super::body::expects_continue;
 use super::exchange::Exchange;
 use super::fields::{is_of_one_connection, refused};
 
-/// Maximum length of the part of a response that an upstream may send before the client has read it,
-/// in bytes. It bounds the memory of an exchange whose client is slow.
+/// Maximum length of the part of a response that an upstream may send before Pingora has read it, in
+/// bytes. With Pingora's queue of four parts, it bounds the memory of an exchange whose client is slow.
 const WINDOW: u32 = 256 * 1024;
 
 const NO_WEBSOCKETS: &str = "The application uses HTTP/2 and does not support WebSockets.";
