@@ -101,7 +101,8 @@ fn a_protocol_without_effect_is_an_error() {
     let found = fault(&with("upstream_protocol = \"h3\"", &[("/", "public", "")]));
     starts(&found, "app[0].upstream_protocol: ");
     let upstreams = format!("upstreams = [{OTHER:?}]\nupstream_protocol =");
-    let rules = ["h2", "http/1.1"].map(|value| format!("methods = [{:?}]\n{upstreams} {value:?}", if value == "h2" { "GET" } else { "POST" }));
+    let rules = ["h2", "http/1.1"]
+        .map(|value| format!("methods = [{:?}]\n{upstreams} {value:?}", if value == "h2" { "GET" } else { "POST" }));
     let found = fault(&with("", &[("/", "public", &rules[0]), ("/", "public", &rules[1])]));
     starts(&found, "app[0].route[1].upstream_protocol: another rule of \"/\" has a different value");
 }

@@ -16,7 +16,9 @@ use http::header::{CONTENT_TYPE, COOKIE, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use sealgate::app::server::{Server, ServerParts, StopSignal};
-use sealgate_config::{App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls};
+use sealgate_config::{
+    App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls,
+};
 use sealgate_edge::{
     Affinity, AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward,
     Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,

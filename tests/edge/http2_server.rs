@@ -131,7 +131,13 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, counters: Counters) {
     }
 }
 
-async fn respond(path: &str, number: usize, mut body: RecvStream, mut answer: SendResponse<Bytes>, resets: &AtomicUsize) {
+async fn respond(
+    path: &str,
+    number: usize,
+    mut body: RecvStream,
+    mut answer: SendResponse<Bytes>,
+    resets: &AtomicUsize,
+) {
     let head = |fields: &[(&str, &str)], ends: bool, answer: &mut SendResponse<Bytes>| {
         let mut head = Response::builder().status(200);
         for (name, value) in fields {
@@ -180,7 +186,8 @@ async fn respond(path: &str, number: usize, mut body: RecvStream, mut answer: Se
                 let _ = body.flow_control().release_capacity(piece.len());
                 send(&mut stream, piece).await;
             }
-            let _ = stream.send_trailers(HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]));
+            let _ =
+                stream.send_trailers(HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]));
         }
         "/status" => {
             head(&[("content-type", "application/grpc"), ("grpc-status", "5")], true, &mut answer);

@@ -314,7 +314,8 @@ async fn limits_apply() {
     let limits = sealgate_config::RouteLimits { max_body_bytes: Some(10), ..Default::default() };
     edge.front.limits.lock().unwrap().push(("/echo".to_owned(), limits));
     let mut requests = connect(&edge, &authority).await;
-    let outcome = ask(&mut requests, request("POST", &edge, "/echo"), &[b"more than", b"ten bytes"], true).await.unwrap();
+    let outcome =
+        ask(&mut requests, request("POST", &edge, "/echo"), &[b"more than", b"ten bytes"], true).await.unwrap();
     assert_eq!((outcome.head.status().as_u16(), &outcome.json()["error"]), (413, &"request_too_large".into()));
     let outcome = ask(&mut requests, request("GET", &edge, "/silent"), &[], true).await.unwrap();
     assert_eq!(outcome.head.status(), 504);

@@ -34,7 +34,10 @@ fn echoing(name: &'static str, fields: &'static str) -> SocketAddr {
 fn of_route(public: &str, upstream_path: &str, address: SocketAddr) -> (String, RouteUpstream) {
     let servers: Arc<[Upstream]> = [Upstream::Url(format!("http://{address}").parse().unwrap())].into();
     let prefix = PathPrefix { public: public.to_owned(), upstream: upstream_path.to_owned() };
-    (public.to_owned(), RouteUpstream { list: 1, servers: Some(servers), protocol: None, prefix: Some(Arc::new(prefix)) })
+    (
+        public.to_owned(),
+        RouteUpstream { list: 1, servers: Some(servers), protocol: None, prefix: Some(Arc::new(prefix)) },
+    )
 }
 
 fn with_route(own: SocketAddr, route: &(String, RouteUpstream)) -> App {

@@ -129,7 +129,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         section.fault("sticky", problem);
     }
     if login.is_some() && upstream_protocol == UpstreamProtocol::Http2 {
-        let problem = "signs users in over HTTP/1.1 only; leave upstream_protocol out, or configure another application";
+        let problem =
+            "signs users in over HTTP/1.1 only; leave upstream_protocol out, or configure another application";
         section.fault("login", problem);
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";

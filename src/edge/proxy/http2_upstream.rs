@@ -93,6 +93,7 @@ pub(crate) fn strip_connection_fields(fields: &mut HeaderMap) {
 }
 
 /// Adds a hint to an error that an upstream with HTTP/1.1 only causes too.
+#[expect(clippy::unnecessary_box_returns, reason = "Pingora passes errors boxed")]
 pub(crate) fn with_hint(error: Box<Error>) -> Box<Error> {
     match error.etype() {
         ErrorType::H2Error | ErrorType::InvalidH2 | ErrorType::H2Downgrade => {

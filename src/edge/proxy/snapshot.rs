@@ -102,8 +102,10 @@ impl Snapshot {
         };
         let mut of_app = |app: &App| {
             let of_routes = app.route_upstreams();
-            let of_routes = of_routes.iter().map(|(servers, protocol)| {
-                App { upstreams: servers.to_vec(), upstream_protocol: *protocol, ..app.clone() }
+            let of_routes = of_routes.iter().map(|(servers, protocol)| App {
+                upstreams: servers.to_vec(),
+                upstream_protocol: *protocol,
+                ..app.clone()
             });
             let lists: Vec<_> = std::iter::once(app.clone()).chain(of_routes).map(|app| of_list(&app)).collect();
             lists.into_iter().flatten().collect()
