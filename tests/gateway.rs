@@ -43,6 +43,8 @@ mod kept_form;
 mod levels;
 #[path = "gateway/limits.rs"]
 mod limits;
+#[path = "gateway/maintenance.rs"]
+mod maintenance;
 #[path = "support/meddler.rs"]
 mod meddler;
 #[path = "gateway/networks.rs"]

@@ -33,8 +33,11 @@ pub(super) fn run(
     file: &Path,
     output: &Output,
 ) -> Result<(), CommandFailure> {
-    let now = i64::try_from(SystemClock.now().seconds()).unwrap_or(i64::MAX);
-    let mut warnings: Vec<_> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
+    let now = SystemClock.now();
+    let expiring = config.expiring(i64::try_from(now.seconds()).unwrap_or(i64::MAX));
+    let overdue = config.overdue_maintenance(now);
+    let mut warnings: Vec<_> =
+        config.warnings.iter().chain(&expiring).chain(&overdue).map(ToString::to_string).collect();
     let mut database = None;
     let mut checked: Vec<_> = config.certificate_ends.iter().map(certificate_line).collect();
     if !arguments.file_only {

@@ -216,6 +216,9 @@ fn advice(reason: &str) -> Option<&'static str> {
         "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
         "destination" => "allow the request in the rule of the destination too",
         "below" => "allow the request in every rule below the path, because the request acts on all of them",
+        "maintenance" => {
+            "remove `maintenance` of the application and reload, or add a group of the user to `maintenance.groups`"
+        }
         "network" => "add the client's network to `networks` of a rule, or add a rule without networks",
         "unopened" => "add an [[app.route]] whose path contains this one",
         "method" => "add the method to `methods` of the rule",

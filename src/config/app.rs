@@ -15,6 +15,7 @@ use super::fixed_headers::FixedHeaders;
 use super::health_check::HealthCheck;
 use super::issuer::{IssuerUrl, authority};
 use super::login::{AppLoginConfig, LoginAccount};
+use super::maintenance::Maintenance;
 use super::route_limits::RouteLimits;
 use super::route_upstream::RouteUpstream;
 use super::tls::TlsConfig;
@@ -54,6 +55,9 @@ pub struct App {
     /// Which requests get the same server. If absent, the servers take turns.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub sticky: Option<Sticky>,
+    /// Set while the application is in maintenance: requests are answered with 503.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub maintenance: Option<Maintenance>,
     /// Rules, in descending order of path length.
     #[serde(rename = "route", serialize_with = "super::serialize::as_debug")]
     pub routes: Vec<Route>,

@@ -14,6 +14,7 @@ mod hsm;
 mod identity;
 mod login;
 mod mail;
+mod maintenance;
 mod route_limits;
 mod route_upstreams;
 mod store;
@@ -95,7 +96,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));

@@ -79,6 +79,7 @@ const APP: &[&str] = &[
     "upstream_tls",
     "health_check",
     "sticky",
+    "maintenance",
     "route",
     "login",
     "after_sign_out",

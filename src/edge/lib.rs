@@ -215,11 +215,16 @@ pub struct Finished<'a> {
     /// Length of the response's body, in bytes.
     pub response_bytes: u64,
     /// Reason why the edge refused the request or why the upstream did not answer it, as a
-    /// sentence.
+    /// sentence, or the [`LoggedReason`] of the front.
     pub reason: Option<&'static str>,
     /// Id of the recorded trace, if there is one.
     pub trace: Option<u128>,
 }
+
+/// Reason of a response of the front, for the access log. The response contains it in its
+/// extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedReason(pub &'static str);
 
 /// Origin of a response, for the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -141,8 +141,8 @@ impl Upstreams {
     pub(super) fn are_unchanged_in(&self, app: &App) -> bool {
         // The listed fields concern only access and identity, so they are not compared. A new field
         // of `App` is compared unless it is added here. Health checks contain the host.
-        let App { host, url, routes, audience, clients, trusted_issuers, identity, .. } = self.app.clone();
-        self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, ..app.clone() }
+        let App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, .. } = self.app.clone();
+        self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, ..app.clone() }
             && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
     }
 

@@ -238,6 +238,7 @@ impl Gateway {
             upstream_target: upstream_target.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
             cors: cors.clone(),
             now: ctx.now,
+            in_progress: ctx.is_again(),
         };
         let judged = self.judge(gate, ctx, &asked).await;
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.add_to(response) })
@@ -246,14 +247,15 @@ impl Gateway {
     /// Reads the credential and decides. Refuses the request if access may have been revoked during
     /// the decision.
     ///
-    /// The decision on a public path uses no stored data, so a revocation cannot affect it.
+    /// A decision without a credential, such as on a public path, uses no stored data, so a revocation
+    /// cannot affect it.
     async fn judge(
         &self,
         gate: &AppGate,
         ctx: &AppRequest<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<GateOutcome, GateReply> {
-        if asked.is_public() {
+        if !asked.needs_credential() {
             return Ok(self.judge_credential(gate, ctx, asked).await?.0);
         }
         let store = &ctx.sealgate.store;
@@ -281,9 +283,14 @@ impl Gateway {
         ctx: &AppRequest<'_>,
         asked: &AccessRequest<'_>,
     ) -> Result<(GateOutcome, Credential), GateReply> {
-        let credential = self.credential(gate, ctx, asked).await?;
+        let mut credential = self.credential(gate, ctx, asked).await?;
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
+                // On a public path, the credential only shows whether the client may use the
+                // application during its maintenance.
+                if asked.is_public() {
+                    credential = Credential::Anonymous;
+                }
                 let issuer = &ctx.sealgate.issuer;
                 let headers = &ctx.head.headers;
                 // Programs send their application password to every path of an application,
@@ -325,9 +332,17 @@ impl Gateway {
         asked: &AccessRequest<'_>,
     ) -> Result<Credential, GateReply> {
         let access = asked.rule.access;
+        if asked.is_closed() {
+            return Ok(Credential::Anonymous);
+        }
         if asked.is_public() {
-            let repeated = credential::is_repeated(&ctx.head.headers);
-            return if repeated { Err(refuse_repeated(ctx, &AUTHORIZATION)) } else { Ok(Credential::Anonymous) };
+            if credential::is_repeated(&ctx.head.headers) {
+                return Err(refuse_repeated(ctx, &AUTHORIZATION));
+            }
+            if asked.needs_credential() {
+                return Box::pin(self.optional_credential(gate, ctx, asked)).await;
+            }
+            return Ok(Credential::Anonymous);
         }
         // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
@@ -348,6 +363,11 @@ impl Gateway {
             Presented::Malformed => return Err(refuse_token(ctx)),
             Presented::Bearer(token) => token,
         };
+        self.token(ctx, token).await
+    }
+
+    /// Verifies a bearer token of this issuer or of an issuer that the application trusts.
+    async fn token(&self, ctx: &AppRequest<'_>, token: &str) -> Result<Credential, GateReply> {
         if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
             return Box::pin(credential::credential(ctx, source, token)).await;
         }
@@ -358,6 +378,35 @@ impl Gateway {
             }
             Err(BearerFault::Invalid) => Err(refuse_token(ctx)),
             Err(BearerFault::Store(error)) => Err(ctx.failed(&error)),
+        }
+    }
+
+    /// Reads the credential of a request on a public path of an application in maintenance.
+    ///
+    /// An invalid credential is not refused, because the application may use its own credentials on
+    /// a public path.
+    async fn optional_credential(
+        &self,
+        gate: &AppGate,
+        ctx: &AppRequest<'_>,
+        asked: &AccessRequest<'_>,
+    ) -> Result<Credential, GateReply> {
+        let headers = &ctx.head.headers;
+        let read = match Presented::read(headers) {
+            _ if gate.takes_app_passwords && app_password::is_presented(headers, &gate.app.identity) => {
+                app_password::credential(ctx, &self.password_uses).await
+            }
+            Presented::Bearer(token) if is_known_token(ctx, token) => self.token(ctx, token).await,
+            _ => {
+                let known = self.session_cache.find(ctx, asked.index).await.map_err(|error| ctx.failed(&error))?;
+                return Ok(
+                    known.map_or(Credential::Anonymous, |known| Credential::Browser(Arc::clone(&known.signed_in)))
+                );
+            }
+        };
+        match read {
+            Err(reply) if reply.response.status().is_client_error() => Ok(Credential::Anonymous),
+            read => read,
         }
     }
 

@@ -131,6 +131,7 @@ impl Explanation {
             "unopened" | "network" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination"
             | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
+            "maintenance" => 503,
             // All other reasons mean that the path or the method is ambiguous.
             _ => 400,
         })
@@ -214,6 +215,7 @@ fn decide(
         upstream_target,
         cors: Cors::for_request(rule, &HeaderMap::new()),
         now,
+        in_progress: false,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&access_request, &credential) {

@@ -148,6 +148,9 @@ impl Gateway {
                 let identity = self.gates.get(app).map(|gate| gate.app.identity.as_ref());
                 permitted(&asked.headers, &permit.rewrite(&asked), identity, keeps_names)
             }
+            // nginx turns a 503 into a 500. After a 403, it sends the request to Sealgate, which answers
+            // with the page.
+            GateOutcome::Respond(reply) if reply.label == "maintenance" && !relays_redirects => must_be_forwarded(),
             GateOutcome::Respond(reply) => refused(reply.response, relays_redirects),
             // Unreachable: the gateway has no access to the body.
             GateOutcome::ReadForm => Response::empty(StatusCode::INTERNAL_SERVER_ERROR),
@@ -309,9 +312,10 @@ fn refused(response: Response, relays_redirects: bool) -> Response {
     } else {
         status == 401 || status == 403 || status.is_server_error()
     };
-    if is_relayed {
-        return response;
-    }
+    if is_relayed { response } else { must_be_forwarded() }
+}
+
+fn must_be_forwarded() -> Response {
     let refusal = Refusal::new(ErrorCode::AccessDenied, "The proxy must forward this request to Sealgate.");
     error(StatusCode::FORBIDDEN, &refusal)
 }

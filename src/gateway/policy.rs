@@ -4,6 +4,9 @@
 //! All conditions of a rule must hold. They are checked in this order, so that the reason of a
 //! refusal does not vary: credential, audience, client, scopes, users, groups, level and age of the
 //! sign-in. Level and age come last, so that a user without access is not asked to sign in again.
+//!
+//! If an application in maintenance has groups that can use it, the groups are checked after the
+//! rules. Otherwise maintenance is the first reason to refuse a request.
 
 mod permit;
 
@@ -23,7 +26,7 @@ use crate::place_index::Subtree;
 use crate::principal::Principal;
 use crate::route::Rule;
 use crate::upstream_target::UpstreamTarget;
-use sealgate_config::{Access, App, IdentityHeaders, Sticky};
+use sealgate_config::{Access, App, IdentityHeaders, Maintenance, Sticky};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
@@ -209,6 +212,8 @@ pub(super) enum Refused<'r> {
     /// The request acts on everything below the path or the destination. The rule of a path there
     /// refuses the request.
     Below,
+    /// The application is in maintenance, and the user is in none of the groups that can use it.
+    Maintenance,
 }
 
 impl Refused<'_> {
@@ -228,6 +233,7 @@ impl Refused<'_> {
             Self::Groups(UnwritableGroups::Letters) => "unwritable_group",
             Self::Destination => "destination",
             Self::Below => "below",
+            Self::Maintenance => "maintenance",
         }
     }
 
@@ -246,7 +252,7 @@ impl Refused<'_> {
     /// Returns the token claim that caused the refusal, if any.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
-            Self::Unknown | Self::Destination | Self::Below => None,
+            Self::Unknown | Self::Destination | Self::Below | Self::Maintenance => None,
             Self::Audience => Some("aud"),
             Self::Client | Self::UnapprovedClient => Some("client_id"),
             Self::Scope(_) => Some("scope"),
@@ -280,6 +286,8 @@ pub(super) struct AccessRequest<'a> {
     /// CORS headers of the response.
     pub cors: Cors,
     pub now: UnixTime,
+    /// Whether this is an exchange in progress. Maintenance does not end exchanges.
+    pub in_progress: bool,
 }
 
 impl<'a> AccessRequest<'a> {
@@ -289,13 +297,31 @@ impl<'a> AccessRequest<'a> {
         std::iter::once(self.rule).chain(destination).chain(self.below.rules())
     }
 
-    /// Returns whether the request needs no credentials. The gateway then does not read them.
+    /// Returns whether the rules need no credentials.
     pub(super) fn is_public(&self) -> bool {
         self.rules().all(|rule| rule.access == Access::Public)
+    }
+
+    /// Returns whether the decision needs credentials. If not, the gateway does not read them.
+    pub(super) fn needs_credential(&self) -> bool {
+        !self.is_closed() && (!self.is_public() || self.maintenance().is_some())
+    }
+
+    /// Returns whether maintenance refuses the request of every client.
+    pub(super) fn is_closed(&self) -> bool {
+        self.maintenance().is_some_and(|maintenance| maintenance.groups.is_empty())
+    }
+
+    /// Returns the maintenance that applies to the request.
+    fn maintenance(&self) -> Option<&'a Maintenance> {
+        self.app.maintenance.as_ref().filter(|_| !self.in_progress)
     }
 }
 
 pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> Result<Permit, Refused<'a>> {
+    if asked.is_closed() {
+        return Err(Refused::Maintenance);
+    }
     let format = &asked.app.identity;
     let who = judge(asked, asked.rule, credential)?;
     let user = who.filter(|_| asked.app.sticky == Some(Sticky::User)).map(user_number);
@@ -315,7 +341,24 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     if asked.below.is_closed() || !asked.below.rules().all(lets_through) {
         return Err(Refused::Below);
     }
+    if asked.maintenance().is_some_and(|maintenance| !is_excepted(asked, maintenance, credential)) {
+        return Err(Refused::Maintenance);
+    }
     Ok(permit(asked, identity, user))
+}
+
+/// Returns whether the user is in a group that can use the application during its maintenance.
+///
+/// On a public path too, the credential must be one that the application accepts, of the level that
+/// `[factors]` requires.
+fn is_excepted(asked: &AccessRequest<'_>, maintenance: &Maintenance, credential: &Credential) -> bool {
+    let rule = Rule {
+        groups: maintenance.groups.clone(),
+        audience: asked.rule.audience.clone(),
+        app_passwords: true,
+        ..Rule::plain(&asked.rule.path, Access::SignedIn)
+    };
+    judge(asked, &rule, credential).is_ok()
 }
 
 /// Checks the request against one rule. Returns the user whose identity the application receives,
@@ -559,6 +602,7 @@ mod tests {
             upstream_target: None,
             cors,
             now: TIME,
+            in_progress: false,
         };
         let permit = decide(&asked, credential).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
@@ -630,6 +674,7 @@ mod tests {
                 upstream_target: None,
                 cors,
                 now: TIME,
+                in_progress: false,
             };
             decide(&asked, &Credential::Anonymous).unwrap().allows_get_body()
         };

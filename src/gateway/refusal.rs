@@ -154,6 +154,7 @@ pub(super) async fn refuse(
         }
         (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
+        (Refused::Maintenance, _) => ctx.in_maintenance(),
         // Another sign-in would not help here.
         (Refused::Destination, _) => {
             let refusal =

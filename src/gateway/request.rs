@@ -19,7 +19,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 use sealgate_edge::navigation::Requester;
-use sealgate_pages::{ForbiddenPage, LinkTarget, Problem, WeakSignInPage, html};
+use sealgate_pages::{ForbiddenPage, LinkTarget, MaintenancePage, Problem, WeakSignInPage, html};
 use sealgate_store::StoreError;
 
 /// Kind of session cookie that an application accepts.
@@ -156,6 +156,42 @@ impl<'a> AppRequest<'a> {
         Response::html(StatusCode::FORBIDDEN, html(&page), Some(PAGES.form_action))
     }
 
+    /// Returns 503 for a request to an application in maintenance. Browsers get a page with the
+    /// operator's message. If some groups can use the application, the page offers to sign in with
+    /// another account.
+    pub(super) fn in_maintenance(&self) -> Response {
+        const STATUS: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        let (settings, now) = (self.app.maintenance.as_ref(), self.now);
+        let answer = if self.answers_with_pages() {
+            let switch_account = own_path("switch-account", &[("then", here(self).as_str())]);
+            let page = MaintenancePage {
+                frame: self.frame(),
+                app: self.app.called(),
+                message: settings.and_then(|settings| settings.message.as_deref()),
+                until: settings.and_then(|settings| settings.expected_end(now)),
+                // An empty link reloads the page with its query.
+                again: if self.head.method == Method::GET { "" } else { "/" },
+                switch_account: settings
+                    .is_some_and(|settings| !settings.groups.is_empty())
+                    .then_some(&*switch_account),
+                request_id: &self.origin.request_id,
+            };
+            let page = Response::html(STATUS, html(&page), Some(PAGES.form_action));
+            if self.is_in_frame() { page.framed_by_own_origin() } else { page }
+        } else {
+            const REFUSAL: Refusal = Refusal::new(
+                ErrorCode::TemporarilyUnavailable,
+                "The application is under maintenance. Try again later.",
+            );
+            error(STATUS, &REFUSAL)
+        };
+        answer.retry_after(settings.map_or(0, |settings| settings.retry_seconds(now))).because("maintenance")
+    }
+
+    fn is_in_frame(&self) -> bool {
+        Requester::from_headers(&self.head.headers) == Requester::Frame
+    }
+
     /// Replaces the JSON of a refusal with a page, if the client shows pages. The application's
     /// pages may show this page in a frame.
     pub(super) fn as_page(&self, refused: Response, problem: Problem) -> Response {
@@ -163,7 +199,7 @@ impl<'a> AppRequest<'a> {
             return refused;
         }
         let page = self.problem(refused.status(), problem).with_challenges_of(&refused);
-        if Requester::from_headers(&self.head.headers) == Requester::Frame { page.framed_by_own_origin() } else { page }
+        if self.is_in_frame() { page.framed_by_own_origin() } else { page }
     }
 
     /// Returns 503 for a failure of the store, or 500 if a retry would not help.

@@ -37,6 +37,7 @@ pub struct HomeApp<'a> {
     /// Description of the application, one line.
     pub description: Option<&'a str>,
     pub icon: Option<String>,
+    pub in_maintenance: bool,
     /// Set if the user's name and password at the application are missing or were refused.
     pub login: Option<HomeAppLogin>,
 }

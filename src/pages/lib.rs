@@ -58,8 +58,8 @@ pub use language::language_tag;
 pub use mail::MailView;
 pub use open_access::AccessTable;
 pub use problem::{
-    AppLoginPage, AppLoginProblem, ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, PageLink, Problem,
-    SendAgainPage, WeakSignInPage,
+    AppLoginPage, AppLoginProblem, ErrorPage, ForbiddenPage, KeptFormPage, LinkTarget, MaintenancePage, PageLink,
+    Problem, SendAgainPage, WeakSignInPage,
 };
 pub use reset::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, ResetDonePage};
 pub use security::{

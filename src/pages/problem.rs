@@ -6,6 +6,7 @@ use super::words::{Markup, Words};
 use crate::inside::Frame;
 use crate::language::Wait;
 use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::time::UnixTime;
 
 /// Error page with advice about the next step.
 #[derive(Template)]
@@ -191,6 +192,23 @@ pub struct ForbiddenPage<'a> {
     pub account: &'a str,
     /// URL that starts a sign-in with another account.
     pub switch_account: &'a str,
+}
+
+/// Page of the gateway for an application in maintenance.
+#[derive(Template)]
+#[template(path = "maintenance.html")]
+pub struct MaintenancePage<'a> {
+    pub frame: Frame<'a>,
+    pub app: &'a str,
+    /// Message of the operator.
+    pub message: Option<&'a str>,
+    /// Expected end, in the future.
+    pub until: Option<UnixTime>,
+    /// URL of the requested page.
+    pub again: &'a str,
+    /// URL that starts a sign-in with another account. `None` if no account can use the application.
+    pub switch_account: Option<&'a str>,
+    pub request_id: &'a str,
 }
 
 /// Page of the gateway's 403 for a sign-in below the application's level, if the provider could not

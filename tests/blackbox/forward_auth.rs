@@ -9,6 +9,7 @@ mod traffic;
 
 use serde_json::Value;
 
+use crate::reload::edit;
 use crate::support::{Browser, Instance, Settings, Upstream};
 use site::{Kind, Site, exchange, raw, status};
 
@@ -113,6 +114,19 @@ async fn programs_and_strangers_are_told_why(kind: Kind) {
     let preflight = preflight.header("Origin", "https://www.test").header("Access-Control-Request-Method", "PUT");
     let status = preflight.send().await.unwrap().status();
     assert_eq!(status, if kind.sends_refused_requests() { 204 } else { 403 });
+}
+
+async fn an_application_in_maintenance_is_answered_with_503(kind: Kind) {
+    let site = Site::start(kind);
+    edit(&site.instance, "name = \"wiki\"\n", "name = \"wiki\"\nmaintenance = { message = \"Moving.\" }\n");
+    site.instance.run(&["reload"]);
+    let browser = Browser::new(&site.instance);
+    let page = browser.get(&site.url("/")).await;
+    assert_eq!(page.status, 503);
+    assert!(page.body.contains("Moving."), "{}", page.body);
+    let program = browser.client().get(site.url("/")).header("Accept", "*/*").send().await.unwrap();
+    assert_eq!((program.status().as_u16(), program.headers()["retry-after"].to_str().unwrap()), (503, "300"));
+    assert_eq!(program.json::<Value>().await.unwrap()["error"], "temporarily_unavailable");
 }
 
 async fn nothing_that_a_client_forges_gets_by(kind: Kind) {
@@ -354,6 +368,11 @@ behind_each_proxy! {
     behind_haproxy_programs_and_strangers_are_told_why
     behind_traefik_programs_and_strangers_are_told_why
     behind_envoy_programs_and_strangers_are_told_why: programs_and_strangers_are_told_why;
+    behind_nginx_an_application_in_maintenance_is_answered_with_503
+    behind_caddy_an_application_in_maintenance_is_answered_with_503
+    behind_haproxy_an_application_in_maintenance_is_answered_with_503
+    behind_traefik_an_application_in_maintenance_is_answered_with_503
+    behind_envoy_an_application_in_maintenance_is_answered_with_503: an_application_in_maintenance_is_answered_with_503;
     behind_nginx_nothing_that_a_client_forges_gets_by
     behind_caddy_nothing_that_a_client_forges_gets_by
     behind_haproxy_nothing_that_a_client_forges_gets_by

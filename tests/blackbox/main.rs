@@ -58,6 +58,7 @@ mod leaving;
 mod load_balancer;
 mod log;
 mod mails;
+mod maintenance;
 mod memory;
 mod monitoring;
 mod moving;

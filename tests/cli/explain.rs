@@ -37,6 +37,15 @@ fn told(site: &Site, arguments: &[&str]) -> Value {
     site.json(&[&["explain"], arguments].concat())
 }
 
+/// Returns a token of the client `web`. `explain` does not check its signature.
+fn token(sub: &str, scope: &str, exp: u64, typ: &'static str) -> String {
+    let claims = json!({
+        "iss": "http://localhost:8080", "sub": sub, "aud": "http://localhost:8080", "exp": exp, "iat": 1, "jti": "j",
+        "client_id": "web", "scope": scope, "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
+    });
+    jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
+}
+
 #[test]
 fn explain_decides_without_a_server_or_a_store() {
     let site = site();
@@ -94,6 +103,54 @@ fn explain_reads_the_user_and_names_the_deciding_claim() {
         ),
         "{text}"
     );
+}
+
+#[test]
+fn explain_knows_of_maintenance() {
+    let site = site();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let maintenance = |table: &str| {
+        let text = text.replace("name = \"wiki\"\n", &format!("name = \"wiki\"\nmaintenance = {table}\n"));
+        let public = "[[app.route]]\npath = \"/open/\"\naccess = \"public\"\n";
+        fs::write(site.config(), text + public).unwrap();
+    };
+    let [annas, bens] = [("anna@example.test", "staff"), ("ben@example.test", "visitors")].map(|(email, group)| {
+        let arguments = ["user", "add", email, "--name", "x", "--group", group, "--password-stdin"];
+        site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned()
+    });
+    let redirect = ["--redirect-uri", "http://localhost:9/cb"];
+    site.json(&[&["client", "add", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
+    let [annas, bens] = [annas, bens].map(|sub| token(&sub, "openid", 4_000_000_000, jwt::ACCESS_TOKEN));
+    let answer = |path: &str, more: &[&str]| {
+        let url = format!("http://wiki.localhost{path}");
+        let told = told(&site, &[&[url.as_str()], more].concat());
+        (told["status"].clone(), told["reason"].as_str().unwrap().to_owned())
+    };
+    let (anna, ben) = (&["--user", "anna@example.test"][..], &["--user", "ben@example.test"][..]);
+    let refused = (json!(503), "maintenance".to_owned());
+    let forwarded = (Value::Null, "forwarded".to_owned());
+    maintenance("{}");
+    for path in ["/", "/open/a"] {
+        for more in [&[][..], anna, &["--token", "x"]] {
+            assert_eq!(answer(path, more), refused, "{path} {more:?}");
+        }
+    }
+    maintenance("{ groups = [\"staff\"] }");
+    for path in ["/", "/open/a"] {
+        assert_eq!(answer(path, anna), forwarded, "{path}");
+        assert_eq!(answer(path, ben), refused, "{path}");
+    }
+    for path in ["/", "/open/a"] {
+        assert_eq!(answer(path, &["--token", &annas]), forwarded, "{path}");
+        assert_eq!(answer(path, &["--token", &bens]), refused, "{path}");
+    }
+    assert_eq!(answer("/", &[]), (json!(302), "unauthenticated".into()));
+    assert_eq!(answer("/", &["--token", "x"]), (json!(401), "invalid_token".into()));
+    for more in [&[][..], &["--token", "x"]] {
+        assert_eq!(answer("/open/a", more), refused, "{more:?}");
+    }
+    let told = told(&site, &["http://wiki.localhost/open/a"]);
+    assert!(told["advice"].as_str().unwrap().starts_with("remove `maintenance` of the application"), "{told}");
 }
 
 #[test]
@@ -164,13 +221,7 @@ fn explain_checks_the_claims_of_a_token() {
     let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
     let redirect = ["--redirect-uri", "http://localhost:9/cb"];
     site.json(&[&["client", "add", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
-    let token = |scope: &str, exp: u64, typ| {
-        let claims = json!({
-            "iss": "http://localhost:8080", "sub": sub, "aud": "http://localhost:8080", "exp": exp, "iat": 1, "jti": "j",
-            "client_id": "web", "scope": scope, "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
-        });
-        jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
-    };
+    let token = |scope: &str, exp: u64, typ| token(&sub, scope, exp, typ);
     let judged = |token: &str| {
         let told = site.json_with(&["explain", "http://wiki.localhost/api/x", "--token", "-"], token);
         (told["reason"].as_str().unwrap().to_owned(), told["claim"].as_str().unwrap_or_default().to_owned())

@@ -13,6 +13,7 @@ mod faults;
 mod files;
 mod health_checks;
 mod mail;
+mod maintenance;
 mod route_limits;
 mod route_upstreams;
 mod telemetry;

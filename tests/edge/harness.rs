@@ -386,6 +386,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         upstream_tls: UpstreamTls::default(),
         health_check: None,
         sticky: None,
+        maintenance: None,
         routes: Vec::new(),
         login: None,
         after_sign_out: None,

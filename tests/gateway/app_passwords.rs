@@ -65,14 +65,14 @@ async fn world() -> World {
 }
 
 /// Creates an application password of this user. Returns its secret and id.
-async fn made(world: &World, user: &User, app: &str) -> (String, String) {
+pub(crate) async fn made(world: &World, user: &User, app: &str) -> (String, String) {
     let random = sealgate_system::clock::random(&sealgate_system::clock::OsEntropy);
     let (password, secret) = AppPassword::new(app, "a program", AssuranceLevel::One, &random, world.clock.now());
     assert_eq!(world.sealgate.store.add_app_password(user.sub, &password).await.unwrap(), AppPasswordAdded::Yes);
     (secret.expose().to_owned(), password.id())
 }
 
-fn basic(name: &str, password: &str) -> String {
+pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
 }
 

@@ -299,7 +299,10 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
         add(&format!("account-app-logins{name}"), html);
     }
 
-    let app = |description, login| HomeApp { address: action.into(), title: client, description, icon: None, login };
+    let app = |description, login: Option<HomeAppLogin>| {
+        let in_maintenance = login.is_none();
+        HomeApp { address: action.into(), title: client, description, icon: None, in_maintenance, login }
+    };
     let form = "/account/app-logins?app=wiki".to_owned();
     let logins = [None, Some(HomeAppLogin::Missing(form.clone())), Some(HomeAppLogin::Refused(form))];
     let apps = logins.map(|login| app(Some(person).filter(|_| login.is_none()), login));

@@ -12,9 +12,9 @@ use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
     CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
-    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, NewAccountPage,
-    NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage, Publisher,
-    ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
+    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, MaintenancePage,
+    NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage,
+    Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
 };
 
 use crate::account::account_pages;
@@ -359,6 +359,14 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         add(&format!("app-login-{name}"), html(&page));
     }
     add("forbidden", html(&ForbiddenPage { frame: frame(), app: client, account, switch_account: action }));
+    let until = Some(UnixTime::from_seconds(1_795_356_309));
+    for (name, message, until, switch_account) in
+        [("", Some(person), until, Some(action)), ("-closed", Some(client), until, None), ("-plain", None, None, None)]
+    {
+        let (app, again) = (client, action);
+        let page = MaintenancePage { frame: frame(), app, message, until, again, switch_account, request_id };
+        add(&format!("maintenance{name}"), html(&page));
+    }
     let fields = [(client.to_owned(), account.to_owned())];
     let (target, charset, instead) = (action, "utf-8", action);
     let again = SendAgainPage { frame: frame(), app: client, account, target, charset, fields: &fields, instead };

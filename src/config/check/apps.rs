@@ -13,6 +13,7 @@ use super::fixed_headers::fixed_headers;
 use super::health_check::health_check;
 use super::identity::identity;
 use super::login::login;
+use super::maintenance::maintenance;
 use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
 use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
@@ -117,6 +118,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let health_check = health_check(&mut section);
     let sticky = section.choice("sticky", &[("user", Sticky::User), ("cookie", Sticky::Cookie)]);
+    let maintenance = maintenance(&mut section);
     let login = login(&mut section, &upstreams, &upstream_tls, files);
     if login.is_some() && routes.iter().flatten().any(|route| route.upstream != RouteUpstream::default()) {
         let problem = "signs users in at the application's upstreams and their own paths only; leave upstreams and \
@@ -172,6 +174,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         upstream_tls,
         health_check: health_check?,
         sticky,
+        maintenance,
         routes: routes?,
         login,
         after_sign_out,

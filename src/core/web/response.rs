@@ -17,6 +17,7 @@ use crate::web::context::RequestContext;
 use sealgate_domain::limiter::RateLimitStatus;
 use sealgate_domain::oauth::authorize::AuthorizationRedirect;
 use sealgate_domain::redirect_uri;
+use sealgate_edge::LoggedReason;
 use sealgate_pages as page;
 use sealgate_pages::{Asset, LOGO_POLICY, Pages, ReturnFormPage, html};
 
@@ -225,6 +226,13 @@ impl Response {
             headers.insert(REMAINING, HeaderValue::from(reading.remaining));
             headers.insert(RESET, HeaderValue::from(reading.reset.seconds()));
         }
+        self
+    }
+
+    /// Sets the reason that the access log shows for this response.
+    #[must_use]
+    pub fn because(mut self, reason: &'static str) -> Self {
+        self.0.extensions_mut().insert(LoggedReason(reason));
         self
     }
 

@@ -66,7 +66,7 @@ pub struct Exchange {
     /// Whether the exchange has already switched between Pingora's verification of the upstream's
     /// certificate and our own.
     pub(crate) has_changed_verification: bool,
-    /// Reason why the edge refused the request.
+    /// Reason why the edge or the front refused the request.
     pub(crate) reason: Option<&'static str>,
     /// Whether the response started before the whole request body was sent.
     pub(crate) answered_early: bool,

@@ -46,7 +46,7 @@ use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
 use crate::upstream::{Handle, PinnedConnection, authenticates_connection, client_number};
-use crate::{Affinity, AnswerReason, AnsweredBy, Origin, RouteDecision, RouteHandle, SessionState};
+use crate::{Affinity, AnswerReason, AnsweredBy, LoggedReason, Origin, RouteDecision, RouteHandle, SessionState};
 use sealgate_config::PathPrefix;
 use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
 
@@ -403,6 +403,7 @@ impl ProxyHttp for Proxy {
         exchange.answered_by = AnsweredBy::Front;
         match verdict {
             RouteDecision::Answer(response) => {
+                exchange.reason = response.extensions().get().map(|LoggedReason(reason)| *reason);
                 Box::pin(discard_short_body(session)).await;
                 Box::pin(self.answer(session, response, exchange)).await?;
             }

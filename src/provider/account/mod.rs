@@ -103,7 +103,8 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
         });
         let address = format!("{}{path}", app.origin(&config.issuer));
         let login = app_logins::to_enter(ctx, app, &visitor.user, &credentials);
-        Some(HomeApp { address, title: app.called(), description: app.description.as_deref(), icon, login })
+        let (title, description) = (app.called(), app.description.as_deref());
+        Some(HomeApp { address, title, description, icon, in_maintenance: app.maintenance.is_some(), login })
     });
     let offers_passkey = security::offers_passkey(ctx, &visitor.user).await?;
     let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>(), offers_passkey };
