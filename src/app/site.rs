@@ -109,13 +109,22 @@ impl Site {
                     );
                 }
                 let (app, upstreams, allow_get_body) = (permit.app(), permit.upstreams(), permit.allows_get_body());
-                let (limits, session) = (permit.limits(), permit.session());
+                let (limits, session, compression) = (permit.limits(), permit.session(), permit.compression());
                 let affinity = permit.affinity(config, &head.headers);
                 let mut rewrite = permit.rewrite(head);
                 if shares_origin {
                     shared_origin::restrict(config, head, &mut rewrite.answer);
                 }
-                RouteDecision::Forward(Forward { app, upstreams, affinity, allow_get_body, limits, rewrite, session })
+                RouteDecision::Forward(Forward {
+                    app,
+                    upstreams,
+                    affinity,
+                    allow_get_body,
+                    limits,
+                    compression,
+                    rewrite,
+                    session,
+                })
             }
         }
     }

@@ -101,6 +101,8 @@ pub struct App {
     /// Default of [`RouteLimits::max_body_bytes`]. Already copied to the rules without one of their
     /// own.
     pub max_body_bytes: Option<u64>,
+    /// Default of [`Route::compression`]. Already copied to the rules without one of their own.
+    pub compression: bool,
     /// Timeout for connecting to an upstream.
     pub connect_timeout: Duration,
     /// Maximum time without bytes from an upstream.
@@ -423,6 +425,8 @@ pub struct Route {
     /// Characters that the application reads as data in these paths, not as separators.
     pub path_characters: PathCharacters,
     pub limits: RouteLimits,
+    /// Whether the gateway compresses responses.
+    pub compression: bool,
     /// Servers of these paths, and the path that they receive.
     pub upstream: RouteUpstream,
 }
@@ -487,6 +491,7 @@ impl Route {
             application_tokens: false,
             path_characters: PathCharacters::default(),
             limits: RouteLimits::default(),
+            compression: false,
             upstream: RouteUpstream::default(),
         }
     }
@@ -514,6 +519,7 @@ impl Route {
             path_characters: _,
             // The timeouts do not affect which requests are permitted.
             limits: RouteLimits { max_body_bytes, read_timeout: _, stream_timeout: _ },
+            compression,
             // Determines the server and its path, not which users have access.
             upstream: _,
         } = self;
@@ -532,6 +538,8 @@ impl Route {
             && app_passwords == &other.app_passwords
             && application_tokens == &other.application_tokens
             && max_body_bytes == &other.limits.max_body_bytes
+            // The length of a compressed page may reveal secrets in it.
+            && compression == &other.compression
     }
 }
 

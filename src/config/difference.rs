@@ -93,6 +93,7 @@ const APP: &[&str] = &[
     "max_requests_per_client",
     "reads_bodies_whole",
     "max_body_bytes",
+    "compression",
     "connect_timeout_seconds",
     "read_timeout_seconds",
     "stream_timeout_seconds",

@@ -173,6 +173,8 @@ pub struct Forward {
     pub allow_get_body: bool,
     /// Limits on the size and the time of the exchange.
     pub limits: RouteLimits,
+    /// Whether the response may be compressed.
+    pub compression: bool,
     /// Session at the application. Its cookies replace those of the request, and the response sets
     /// none in the browser.
     pub session: Option<Arc<dyn UpstreamSession>>,

@@ -139,10 +139,13 @@ impl Upstreams {
 
     /// Returns whether `app` has the same upstreams with the same settings.
     pub(super) fn are_unchanged_in(&self, app: &App) -> bool {
-        // The listed fields concern only access and identity, so they are not compared. A new field
+        // The listed fields concern only requests and responses, so they are not compared. A new field
         // of `App` is compared unless it is added here. Health checks contain the host.
-        let App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, .. } = self.app.clone();
-        self.app == App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, ..app.clone() }
+        let old = self.app.clone();
+        let App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, compression, .. } = old;
+        let new = app.clone();
+        let new = App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, compression, ..new };
+        self.app == new
             && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
     }
 

@@ -455,6 +455,7 @@ fn permit(asked: &AccessRequest<'_>, identity: Identity, user: Option<u64>) -> P
         cors: asked.cors.clone(),
         allow_get_body: asked.rule.allow_get_body,
         limits: asked.rule.limits,
+        compression: asked.rule.compression,
         session: None,
     }
 }

@@ -290,7 +290,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         app,
         "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
-         max_body_bytes, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
+         max_body_bytes, compression, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"
     );
     assert_eq!(client, "client shop: added");

@@ -31,6 +31,20 @@ fn a_route_has_the_maximum_of_the_application_or_its_own() {
 }
 
 #[test]
+fn a_route_compresses_as_the_application_or_as_it_says() {
+    let compression = |app: &str, route: &str| {
+        let app = parse(&with(app, route)).apps.remove(0);
+        ["/", "/upload/"].map(|path| app.routes.iter().find(|route| route.path == path).unwrap().compression)
+    };
+    assert_eq!(compression("", ""), [false, false]);
+    assert_eq!(compression("compression = true", ""), [true, true]);
+    assert_eq!(compression("compression = true", "compression = false"), [true, false]);
+    assert_eq!(compression("", "compression = true"), [false, true]);
+    let wrong = fault(&with("", "compression = \"gzip\""));
+    starts(&wrong, "app[0].route[1].compression: is a string; write true or false");
+}
+
+#[test]
 fn the_timeouts_of_a_route_are_its_own() {
     let timeouts = |limits: RouteLimits| (limits.read_timeout, limits.stream_timeout);
     let [root, upload] = limits("read_timeout_seconds = 5", "read_timeout_seconds = 600\nstream_timeout_seconds = 7");

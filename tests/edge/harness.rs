@@ -126,6 +126,7 @@ impl Front for TestFront {
                     },
                     allow_get_body: path.ends_with("/_search"),
                     limits: limits.map_or_else(RouteLimits::default, |(_, limits)| *limits),
+                    compression: path.starts_with("/compressed/"),
                     affinity: affinity(head),
                     session: None,
                 })
@@ -405,6 +406,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         max_requests_per_client: 128,
         reads_bodies_whole: false,
         max_body_bytes: None,
+        compression: false,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
         stream_timeout: Duration::from_hours(1),

@@ -7,6 +7,7 @@
 mod admin;
 mod authority;
 mod client_certificates;
+mod compression;
 mod event_streams;
 mod front_tls;
 mod greedy;

@@ -47,6 +47,17 @@ async fn a_request_has_the_limits_of_its_rule() {
 }
 
 #[tokio::test]
+async fn another_spelling_of_a_path_does_not_switch_compression_on() {
+    let site = SITE.replacen("max_body_bytes = 1000\n", "compression = true\n", 1);
+    let site = site.replacen("max_body_bytes = 5000\n", "compression = false\n", 1);
+    let world = World::with(&site).await;
+    assert!(world.call("GET", "https://site.test/a", &[]).await.arrived.unwrap().compression);
+    assert!(!world.call("PUT", "https://site.test/upload/a", &[]).await.arrived.unwrap().compression);
+    let other = world.call("PUT", "https://site.test/UPLOAD/a", &[]).await;
+    other.assert_refused(400, "invalid_request");
+}
+
+#[tokio::test]
 async fn another_spelling_of_a_path_does_not_avoid_its_maximum() {
     let world = World::with(SITE).await;
     world.refuses_to_read("site.test", &["/UPLOAD/a", "/upload./a"]).await;

@@ -251,6 +251,7 @@ impl World {
                     target,
                     list: forward.upstreams,
                     limits: forward.limits,
+                    compression: forward.compression,
                     affinity: forward.affinity,
                 });
                 Reply { arrived, status: 200, headers, body: Bytes::new() }
@@ -346,6 +347,7 @@ pub(crate) struct Arrived {
     /// Number of the list of upstreams in the application.
     pub(crate) list: usize,
     pub(crate) limits: RouteLimits,
+    pub(crate) compression: bool,
     pub(crate) affinity: Affinity,
 }
 

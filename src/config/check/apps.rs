@@ -112,8 +112,15 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let trusted_issuers = trusted_issuers(&mut section, own.trusted);
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let max_body_bytes = max_body_bytes(&mut section);
-    let of_app =
-        OfApp { trusted: &trusted_issuers, acr: &acr, upstreams: &upstreams, upstream_protocol, max_body_bytes };
+    let compression = section.flag("compression", false);
+    let of_app = OfApp {
+        trusted: &trusted_issuers,
+        acr: &acr,
+        upstreams: &upstreams,
+        upstream_protocol,
+        max_body_bytes,
+        compression,
+    };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
     let health_check = health_check(&mut section);
@@ -190,6 +197,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         max_requests_per_client,
         reads_bodies_whole,
         max_body_bytes,
+        compression,
         connect_timeout,
         read_timeout,
         stream_timeout,
@@ -287,6 +295,7 @@ struct OfApp<'a> {
     upstreams: &'a [Upstream],
     upstream_protocol: UpstreamProtocol,
     max_body_bytes: Option<u64>,
+    compression: bool,
 }
 
 fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
@@ -432,6 +441,7 @@ fn route(
     let upstreams = section.some_texts("upstreams", UPSTREAMS, |text| upstream(text, own, files, &mut known));
     taken.upstreams.add(&mut section, path.as_deref(), upstreams);
     let limits = route_limits(&mut section, of_app.max_body_bytes);
+    let compression = section.flag("compression", of_app.compression);
     if access == Some(Access::Public) {
         if caching.is_some() {
             section.fault("caching", "on a public route the application's own caching headers apply; leave it out");
@@ -468,6 +478,7 @@ fn route(
         application_tokens,
         path_characters,
         limits,
+        compression,
         // Set when all routes are known.
         upstream: RouteUpstream::default(),
     })

@@ -13,6 +13,7 @@ use pingora::proxy::Session;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
+use super::compression::Compressor;
 use super::long_lived::{Admitted, CancelHandle, DECISION_TIMEOUT, LONG_LIVED_BODY_BYTES, LongLived, LongLivedTicket};
 use super::queued_body::Decision;
 use super::read_timeout::ReadTimeout;
@@ -73,6 +74,8 @@ pub struct Exchange {
     /// Whether the response has neither a length nor chunks, so that the end of the connection ends
     /// it.
     pub(crate) ends_with_connection: bool,
+    /// Compressor of the response, if it is compressed.
+    pub(crate) compressor: Option<Compressor>,
     pub(crate) uploaded: u64,
     pub(crate) downloaded: u64,
     pub(crate) switch: Option<Arc<CancelHandle>>,
@@ -127,6 +130,7 @@ impl Exchange {
             reason: None,
             answered_early: false,
             ends_with_connection: false,
+            compressor: None,
             uploaded: 0,
             downloaded: 0,
             switch: None,

@@ -4,6 +4,7 @@
 pub(crate) mod body;
 pub(crate) mod caching;
 pub(crate) mod client_address;
+mod compression;
 pub(crate) mod exchange;
 pub(crate) mod fields;
 pub(crate) mod headers;

@@ -27,6 +27,7 @@ use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, close_http1, discard_short_body, linger, read_body, refuse_body, respond};
+use super::compression::Compressor;
 use super::client_address::{ForwardedClient, client_address, peer};
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
 use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
@@ -342,8 +343,8 @@ impl ProxyHttp for Proxy {
         Some(Box::new(Arc::clone(pinned)))
     }
 
-    /// Installs no modules. The default of Pingora is a compressor, and the length of a compressed
-    /// page can reveal secrets in it.
+    /// Installs no modules. The default of Pingora is a compressor, which ignores quality values and
+    /// `no-transform`, and does not flush each part. [`Compressor`] compresses where a rule allows it.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, exchange: &mut Self::CTX) -> Result<()> {
@@ -673,6 +674,8 @@ impl ProxyHttp for Proxy {
         let translated = if is_last { Self::upstream_and_public_name(session, exchange) } else { None };
         let prefix = if is_last { Self::prefix_and_authorities(session, exchange) } else { None };
         let server_cookie = if is_last { exchange.server_cookie() } else { None };
+        let compresses = is_last && exchange.forward.as_ref().is_some_and(|forward| forward.compression);
+        let mut compressor = None;
         change_fields(response, |fields| {
             normalize_framing(fields, status);
             if let Some((upstream, public_origin)) = &translated {
@@ -701,7 +704,11 @@ impl ProxyHttp for Proxy {
                 }
                 self.finish_fields(fields, exchange);
             }
+            if compresses && !switches {
+                compressor = Compressor::for_response(session.req_header(), status, length, fields);
+            }
         })?;
+        exchange.compressor = compressor;
         if !is_last {
             return Ok(());
         }
@@ -761,6 +768,9 @@ impl ProxyHttp for Proxy {
         }
         if end_of_stream {
             exchange.end_of_answer();
+        }
+        if let Some(compressor) = &mut exchange.compressor {
+            *body = compressor.compress(body.take(), end_of_stream)?;
         }
         Ok(None)
     }

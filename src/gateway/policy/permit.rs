@@ -35,6 +35,7 @@ pub struct Permit {
     pub(super) cors: Cors,
     pub(super) allow_get_body: bool,
     pub(super) limits: RouteLimits,
+    pub(super) compression: bool,
     /// Session at the application, if the gateway signs users in there.
     pub(super) session: Option<SharedSession>,
 }
@@ -76,6 +77,11 @@ impl Permit {
     /// Returns the limits of the rule on the size and the time of the exchange.
     pub fn limits(&self) -> RouteLimits {
         self.limits
+    }
+
+    /// Returns whether the response may be compressed.
+    pub fn compression(&self) -> bool {
+        self.compression
     }
 
     /// Adds the properties of the request and its rule; see `Identity::for_request`.
