@@ -144,9 +144,9 @@ impl Upstreams {
         let old = self.app.clone();
         let App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, compression, .. } = old;
         let new = app.clone();
-        let new = App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, compression, ..new };
-        self.app == new
-            && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
+        let new =
+            App { host, url, routes, audience, clients, trusted_issuers, identity, maintenance, compression, ..new };
+        self.app == new && (app.health_check.is_none() || self.app.public_authority() == app.public_authority())
     }
 
     /// Copies the known addresses of host names and the health of servers from an earlier snapshot.

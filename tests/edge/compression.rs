@@ -180,7 +180,8 @@ async fn http_2_clients_receive_the_same_bytes() {
     for version in ["--http1.1", "--http2"] {
         let ca = authority.file();
         assert_eq!(curl(&["--cacert", ca.to_str().unwrap(), version, "--compressed", &url]), expected, "{version}");
-        let head = curl(&["--cacert", ca.to_str().unwrap(), version, "--compressed", "-D", "-", "-o", "/dev/null", &url]);
+        let head =
+            curl(&["--cacert", ca.to_str().unwrap(), version, "--compressed", "-D", "-", "-o", "/dev/null", &url]);
         assert!(head.to_ascii_lowercase().contains("content-encoding: gzip\r\n"), "{head}");
     }
 }

@@ -88,9 +88,8 @@ impl Compressor {
     /// If the encoder fails, which does not happen, because it writes to memory.
     pub(crate) fn compress(&mut self, part: Option<Bytes>, is_last: bool) -> Result<Option<Bytes>> {
         let part = part.unwrap_or_default();
-        self.encode(&part, is_last).map_err(|error| {
-            Error::because(ErrorType::InternalError, "cannot compress a response", error)
-        })
+        self.encode(&part, is_last)
+            .map_err(|error| Error::because(ErrorType::InternalError, "cannot compress a response", error))
     }
 
     fn encode(&mut self, part: &[u8], is_last: bool) -> io::Result<Option<Bytes>> {

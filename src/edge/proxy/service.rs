@@ -27,8 +27,8 @@ use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
 use super::body::{BodyFault, close_http1, discard_short_body, linger, read_body, refuse_body, respond};
-use super::compression::Compressor;
 use super::client_address::{ForwardedClient, client_address, peer};
+use super::compression::Compressor;
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
 use super::fields::{check_head, is_of_one_connection, join_cookies, normalize_host, refused};
 use super::headers::{change_answer, change_fields, change_request, sift_cookies, strip_hop_by_hop};
