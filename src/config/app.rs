@@ -381,6 +381,7 @@ impl GroupsDelimiter {
 ///
 /// A request must meet the conditions of all fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings of the configuration file")]
 pub struct Route {
     /// Path of the rule. With a trailing `/` it includes all paths below it; otherwise it matches
     /// exactly.
