@@ -112,10 +112,10 @@ pub(crate) async fn begin(ctx: &AppRequest<'_>) -> Result<Response, StoreError> 
     let (_, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
     if let Some(cookie) = new_cookie {
         let is_second = ctx.query().is_ok_and(|query| query.has(COOKIE_SET));
-        return Ok(match is_second {
-            true => Response::redirect(StatusCode::FOUND, &join.next(ctx)),
-            false => Response::redirect(StatusCode::FOUND, &join.again()).with_cookie(cookie),
-        });
+        if is_second {
+            return Ok(Response::redirect(StatusCode::FOUND, &join.next(ctx)));
+        }
+        return Ok(Response::redirect(StatusCode::FOUND, &join.again()).with_cookie(cookie));
     }
     login::begin_for(ctx, Purpose::Join(&join), SignInRequest::any(First::NoPage)).await
 }

@@ -326,13 +326,12 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let demanded = &attempt.value.acr;
     let reached = demanded.is_empty() || code.sign_in.level().reaches_one_of(demanded);
     let user = session::enabled(ctx, code.sign_in.subject).await?;
-    let answer = match user.filter(|_| !reached) {
-        Some(user) => too_weak(ctx, demanded, Some(&user), &back).await?,
-        None => {
-            let further = if let SignInTarget::Page(page) = &back { join::first(ctx, page) } else { None };
-            let location = further.unwrap_or_else(|| back.location());
-            with_last_page(ctx, Response::redirect(StatusCode::FOUND, &location), &returned, &back)
-        }
+    let answer = if let Some(user) = user.filter(|_| !reached) {
+        too_weak(ctx, demanded, Some(&user), &back).await?
+    } else {
+        let further = if let SignInTarget::Page(page) = &back { join::first(ctx, page) } else { None };
+        let location = further.unwrap_or_else(|| back.location());
+        with_last_page(ctx, Response::redirect(StatusCode::FOUND, &location), &returned, &back)
     };
     let answer = match ctx.sessions {
         Sessions::OfApp => match sign_in(ctx, &code, &parent).await? {
