@@ -28,11 +28,19 @@ use tokio_rustls::TlsAcceptor;
 /// - Any other path is answered with the number of the request on its connection.
 pub(crate) struct Http2Server {
     pub(crate) address: SocketAddr,
-    pub(crate) heads: Arc<Mutex<Vec<request::Parts>>>,
+    pub(crate) seen: Arc<Seen>,
+}
+
+/// What the server has received.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) heads: Mutex<Vec<request::Parts>>,
     /// Number of connections with a request.
-    pub(crate) connections: Arc<AtomicUsize>,
+    pub(crate) connections: AtomicUsize,
     /// Number of requests that were reset by the edge.
-    pub(crate) resets: Arc<AtomicUsize>,
+    pub(crate) resets: AtomicUsize,
+    /// Number of requests for `/silent` that have arrived completely.
+    pub(crate) whole: AtomicUsize,
 }
 
 pub(crate) const LARGE: usize = 4 << 20;
@@ -61,27 +69,20 @@ impl Http2Server {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let (heads, connections, resets) = <(Arc<Mutex<Vec<_>>>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let server = Self { address, heads, connections, resets };
-        let (heads, connections, resets) =
-            (Arc::clone(&server.heads), Arc::clone(&server.connections), Arc::clone(&server.resets));
+        let server = Self { address, seen: Arc::default() };
+        let seen = Arc::clone(&server.seen);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
                 let listener = TcpListener::from_std(listener).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
-                    let counted = Counters {
-                        heads: Arc::clone(&heads),
-                        connections: Arc::clone(&connections),
-                        resets: Arc::clone(&resets),
-                    };
-                    let tls = tls.clone();
+                    let (tls, seen) = (tls.clone(), Arc::clone(&seen));
                     tokio::spawn(async move {
                         match tls {
-                            None => talk(stream, counted).await,
+                            None => talk(stream, seen).await,
                             Some(tls) => {
                                 if let Ok(stream) = tls.accept(stream).await {
-                                    talk(stream, counted).await;
+                                    talk(stream, seen).await;
                                 }
                             }
                         }
@@ -94,56 +95,44 @@ impl Http2Server {
 
     /// Returns the head of the last request with this path.
     pub(crate) fn head_of(&self, path: &str) -> request::Parts {
-        self.heads.lock().unwrap().iter().rfind(|head| head.uri.path() == path).unwrap().clone()
+        self.seen.heads.lock().unwrap().iter().rfind(|head| head.uri.path() == path).unwrap().clone()
     }
 
     pub(crate) fn requests(&self, path: &str) -> usize {
-        self.heads.lock().unwrap().iter().filter(|head| head.uri.path() == path).count()
+        self.seen.heads.lock().unwrap().iter().filter(|head| head.uri.path() == path).count()
     }
 }
 
-struct Counters {
-    heads: Arc<Mutex<Vec<request::Parts>>>,
-    connections: Arc<AtomicUsize>,
-    resets: Arc<AtomicUsize>,
-}
-
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, counters: Counters) {
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Seen>) {
     // Checks of the upstream connect and disconnect.
     let Ok(mut connection) = h2::server::handshake(stream).await else { return };
     let mut number = 0;
     while let Some(Ok((request, answer))) = connection.accept().await {
         number += 1;
         if number == 1 {
-            counters.connections.fetch_add(1, Ordering::SeqCst);
+            seen.connections.fetch_add(1, Ordering::SeqCst);
         }
         let (head, body) = request.into_parts();
         let path = head.uri.path().to_owned();
-        counters.heads.lock().unwrap().push(head);
+        seen.heads.lock().unwrap().push(head);
         match path.as_str() {
             "/close" if number > 1 => return,
             "/goaway" if number > 1 => connection.abrupt_shutdown(Reason::NO_ERROR),
             _ => {
-                let resets = Arc::clone(&counters.resets);
-                tokio::spawn(async move { respond(&path, number, body, answer, &resets).await });
+                let seen = Arc::clone(&seen);
+                tokio::spawn(async move { respond(&path, number, body, answer, &seen).await });
             }
         }
     }
 }
 
-async fn respond(
-    path: &str,
-    number: usize,
-    mut body: RecvStream,
-    mut answer: SendResponse<Bytes>,
-    resets: &AtomicUsize,
-) {
+async fn respond(path: &str, number: usize, mut body: RecvStream, mut answer: SendResponse<Bytes>, seen: &Seen) {
     let head = |fields: &[(&str, &str)], ends: bool, answer: &mut SendResponse<Bytes>| {
         let mut head = Response::builder().status(200);
         for (name, value) in fields {
             head = head.header(*name, *value);
         }
-        answer.send_response(head.body(()).unwrap(), ends).unwrap()
+        answer.send_response(head.body(()).unwrap(), ends).ok()
     };
     match path {
         "/echo" => {
@@ -152,8 +141,10 @@ async fn respond(
                 let _ = body.flow_control().release_capacity(piece.len());
                 read.extend_from_slice(&piece);
             }
-            let received = body.trailers().await.unwrap().map_or(0, |trailers| trailers.len());
-            let mut stream = head(&[], false, &mut answer);
+            // Not an error of the test: the edge resets streams.
+            let Ok(trailers) = body.trailers().await else { return };
+            let received = trailers.map_or(0, |trailers| trailers.len());
+            let Some(mut stream) = head(&[], false, &mut answer) else { return };
             send(&mut stream, read.into()).await;
             let trailers = [
                 ("grpc-status", "0"),
@@ -174,13 +165,13 @@ async fn respond(
                 ("x-own", "passes"),
             ];
             let trailers = trailers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            stream.send_trailers(HeaderMap::from_iter(trailers)).unwrap();
+            let _ = stream.send_trailers(HeaderMap::from_iter(trailers));
         }
         "/chat" => {
-            let mut stream = head(&[("content-type", "application/grpc")], false, &mut answer);
+            let Some(mut stream) = head(&[("content-type", "application/grpc")], false, &mut answer) else { return };
             while let Some(piece) = body.data().await {
                 let Ok(piece) = piece else {
-                    resets.fetch_add(1, Ordering::SeqCst);
+                    seen.resets.fetch_add(1, Ordering::SeqCst);
                     return;
                 };
                 let _ = body.flow_control().release_capacity(piece.len());
@@ -193,30 +184,34 @@ async fn respond(
             head(&[("content-type", "application/grpc"), ("grpc-status", "5")], true, &mut answer);
         }
         "/silent" => {
+            while let Some(Ok(_)) = body.data().await {}
+            seen.whole.fetch_add(1, Ordering::SeqCst);
             let _ = std::future::poll_fn(|cx| answer.poll_reset(cx)).await;
-            resets.fetch_add(1, Ordering::SeqCst);
+            seen.resets.fetch_add(1, Ordering::SeqCst);
         }
         "/first" => {
-            let mut stream = head(&[], false, &mut answer);
+            let Some(mut stream) = head(&[], false, &mut answer) else { return };
             send(&mut stream, Bytes::from_static(b"first")).await;
             let _ = std::future::poll_fn(|cx| stream.poll_reset(cx)).await;
-            resets.fetch_add(1, Ordering::SeqCst);
+            seen.resets.fetch_add(1, Ordering::SeqCst);
         }
         "/reset" => answer.send_reset(Reason::ENHANCE_YOUR_CALM),
         "/half" => {
-            let mut stream = head(&[], false, &mut answer);
+            let Some(mut stream) = head(&[], false, &mut answer) else { return };
             send(&mut stream, Bytes::from_static(b"half")).await;
             let _ = body.data().await;
             stream.send_reset(Reason::INTERNAL_ERROR);
         }
         "/large" => {
-            let mut stream = head(&[], false, &mut answer);
+            let Some(mut stream) = head(&[], false, &mut answer) else { return };
             send(&mut stream, vec![b'x'; LARGE].into()).await;
             let _ = stream.send_data(Bytes::new(), true);
         }
         _ => {
             let text = number.to_string();
-            let mut stream = head(&[("content-length", &text.len().to_string())], false, &mut answer);
+            let Some(mut stream) = head(&[("content-length", &text.len().to_string())], false, &mut answer) else {
+                return;
+            };
             let _ = stream.send_data(text.into(), true);
         }
     }

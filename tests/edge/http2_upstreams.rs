@@ -189,7 +189,7 @@ async fn both_directions_stream_until_access_ends() {
     let error = rest(response.body_mut()).await.unwrap_err();
     assert_eq!(error.reason(), Some(Reason::CANCEL));
     edge.front.saw(ConnectionEvent::AccessEnded);
-    soon(|| (server.resets.load(Ordering::SeqCst) == 1).then_some(()));
+    soon(|| (server.seen.resets.load(Ordering::SeqCst) == 1).then_some(()));
     let told = edge.front.told_of("/chat");
     assert_eq!((told.status, told.answered_by, told.request_bytes), (Some(200), AnsweredBy::Upstream, 6));
 }
@@ -201,10 +201,10 @@ async fn a_call_ends_with_access_before_its_head() {
     let mut requests = connect(&edge, &authority).await;
     let (response, mut sending) = requests.send_request(grpc(request("POST", &edge, "/silent")), false).unwrap();
     sending.send_data(Bytes::from_static(b"message"), true).unwrap();
-    soon(|| (server.requests("/silent") == 1).then_some(()));
+    soon(|| (server.seen.whole.load(Ordering::SeqCst) == 1).then_some(()));
     edge.front.end("/silent");
     assert_eq!(within(response).await.unwrap_err().reason(), Some(Reason::CANCEL));
-    soon(|| (server.resets.load(Ordering::SeqCst) == 1).then_some(()));
+    soon(|| (server.seen.resets.load(Ordering::SeqCst) == 1).then_some(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,13 +266,13 @@ fn a_connection_has_one_stream_at_a_time() {
             client
         })
         .collect();
-    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+    assert_eq!(server.seen.connections.load(Ordering::SeqCst), 3);
     assert_eq!(edge.ask(&get("/")).body, b"1");
     assert_eq!(edge.ask(&get("/")).body, b"2");
-    assert_eq!(server.connections.load(Ordering::SeqCst), 4);
+    assert_eq!(server.seen.connections.load(Ordering::SeqCst), 4);
     // A stream that its client ends does not affect the others.
     drop(waiting.pop());
-    soon(|| (server.resets.load(Ordering::SeqCst) == 1).then_some(()));
+    soon(|| (server.seen.resets.load(Ordering::SeqCst) == 1).then_some(()));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn requests_that_http_2_cannot_carry_are_refused() {
         let reply = edge.ask(sent);
         assert_eq!((reply.status, &reply.json()["error"]), (status, &"not_implemented".into()));
     }
-    assert_eq!(server.heads.lock().unwrap().len(), 0);
+    assert_eq!(server.seen.heads.lock().unwrap().len(), 0);
     assert_eq!(edge.front.told_of("/ws").status, Some(501));
 }
 
