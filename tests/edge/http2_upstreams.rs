@@ -268,8 +268,8 @@ fn a_connection_has_one_stream_at_a_time() {
         .collect();
     assert_eq!(server.seen.connections.load(Ordering::SeqCst), 3);
     assert_eq!(edge.ask(&get("/")).body, b"1");
-    assert_eq!(edge.ask(&get("/")).body, b"2");
-    assert_eq!(server.seen.connections.load(Ordering::SeqCst), 4);
+    // A connection becomes idle shortly after its response, and is used again.
+    soon(|| (edge.ask(&get("/")).body != b"1").then_some(()));
     // A stream that its client ends does not affect the others.
     drop(waiting.pop());
     soon(|| (server.seen.resets.load(Ordering::SeqCst) == 1).then_some(()));
