@@ -16,6 +16,7 @@ help:
 	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
 	@echo "make test          all tests"
 	@echo "make test-clients  third-party OpenID Connect clients"
+	@echo "make test-grpc     gRPC's Python client and server through the gateway"
 	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, attacks on them, and login recipes"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
 	@echo "make test-traefik  attacks on the documented Traefik configuration (builds Traefik first: minutes)"

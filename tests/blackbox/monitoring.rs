@@ -60,7 +60,8 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
         .unwrap()
         .replace("issuer = \"http://localhost", "issuer = \"https://localhost");
     let tls = "[server]\ntls = { certificate = \"all.pem\", key = \"all.key\" }";
-    fs::write(instance.config(), text.replace("[server]", tls)).unwrap();
+    let text = text.replace("[server]", tls).replace("upstreams =", "health_check = { path = \"/\" }\nupstreams =");
+    fs::write(instance.config(), text).unwrap();
     instance.start();
     for url in [instance.url("/oauth/jwks"), instance.app_url("/public/x")] {
         let host = if url.contains("app.localhost") { "app.localhost" } else { "localhost" };
