@@ -168,3 +168,12 @@ async fn a_browser_without_cookies_at_one_of_them_reaches_the_page() {
     assert_eq!(user_at(&browser, "api.test").await, None);
     assert_eq!(user_at(&browser, "files.test").await.as_deref(), Some(ANNA));
 }
+
+#[tokio::test]
+async fn a_limit_of_sign_ins_does_not_stop_the_way_to_the_page() {
+    let world = World::with(&format!("[rate_limits]\nsign_ins = 1\n{APPS}")).await;
+    let browser = Browser::new(&world);
+    let end = browser.sign_in_at("https://page.test/start", ANNA).await;
+    assert_eq!(end.arrived(), ("page", "/start"));
+    assert_eq!(user_at(&browser, "api.test").await, None);
+}

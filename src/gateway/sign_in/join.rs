@@ -117,5 +117,9 @@ pub(crate) async fn begin(ctx: &AppRequest<'_>) -> Result<Response, StoreError> 
         }
         return Ok(Response::redirect(StatusCode::FOUND, &join.again()).with_cookie(cookie));
     }
-    login::begin_for(ctx, Purpose::Join(&join), SignInRequest::any(First::NoPage)).await
+    let answer = login::begin_for(ctx, Purpose::Join(&join), SignInRequest::any(First::NoPage)).await?;
+    if answer.status() == StatusCode::TOO_MANY_REQUESTS {
+        return login::leave_out(ctx, Response::redirect(StatusCode::FOUND, &join.next(ctx))).await;
+    }
+    Ok(answer)
 }

@@ -364,13 +364,17 @@ async fn finish_join(
             None => answer,
         });
     }
+    leave_out(ctx, answer).await
+}
+
+/// Continues without a sign-in at this further application. Ends an older session, which could be of
+/// another user than the page's.
+pub(crate) async fn leave_out(ctx: &AppRequest<'_>, answer: Response) -> Result<Response, StoreError> {
     tracing::info!(
         request_id = ctx.origin.request_id,
         app = ctx.app.name,
-        page_app = attempt.value.page_app,
-        "a browser that signed in to page_app is not signed in here"
+        "not signed in with the application of a page (also_sign_in)"
     );
-    // A session that stays could be of another user than the page's.
     if let Some(cookie) = ctx.session_cookie()
         && let Some(old) = session::of_app(ctx, &cookie).await?
     {
