@@ -82,6 +82,7 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     // The keys of the trusted issuer are read after the start.
     wait_until("the keys are read", || there().contains("sealgate_foreign_keys_read_timestamp_seconds"));
     wait_until("people are counted", || there().contains("sealgate_people"));
+    wait_until("the upstream is checked", || there().contains("sealgate_upstream_up"));
     wait_until("a connection was turned away", || there().contains("sealgate_connections_turned_away_total"));
     let there = there();
     let missing: Vec<_> = named.difference(&there).collect();
