@@ -50,7 +50,7 @@ pub(super) async fn answer(ctx: &AppRequest<'_>, path: &CanonicalPath<'_>) -> Re
         Own::Callback => login::callback(ctx).await,
         Own::Logout => logout(ctx).await,
         Own::SwitchAccount => login::begin(ctx, &then(ctx), SignInRequest::any(First::Chooser)).await,
-        Own::Join => join::begin(ctx).await,
+        Own::Join => join::answer(ctx).await,
         Own::Form => form::show(ctx).await,
         Own::Language => Ok(language(ctx)),
         Own::Stylesheet => Ok(response::stylesheet(&ctx.sealgate.pages)),

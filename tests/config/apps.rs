@@ -801,4 +801,12 @@ fn further_sign_ins_name_other_applications() {
         let fault = fault(&text(names));
         assert!(fault.starts_with("app[0].also_sign_in") && fault.contains(problem), "{fault}");
     }
+    // Users have the session of the provider on its host.
+    for (host, problem) in [
+        ("one.example.com", "app[0].also_sign_in[0]: \"one\" is on the issuer's host"),
+        ("wiki.example.com", "app[0].also_sign_in: needs a session of the application"),
+    ] {
+        let text = text("[\"one\"]").replace(&format!("\"{host}\""), "\"id.example.com\"");
+        assert!(fault(&text).contains(problem), "{}", fault(&text));
+    }
 }

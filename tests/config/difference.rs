@@ -269,7 +269,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("\"en\"", "\"tr\""),
         ("\"text\"", "\"json\""),
         ("\"info,", "\"warn,"),
-        ("wiki.example.com", "other.example.com"),
+        ("wiki.example.com", "wiki.example.org"),
         ("\"http/1.1\"", "\"h2\""),
         ("\"pass\"", "\"strip\""),
         ("\"ascii-percent\"", "\"utf8\""),

@@ -56,8 +56,10 @@ pub(super) struct Own<'a> {
 }
 
 pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files) -> Option<Vec<App>> {
-    let all_names = sections.iter().filter_map(|section| section.peek("name")).map(str::to_owned).collect();
-    let mut taken = Taken { all_names, ..Taken::default() };
+    let of_section = |section: &Section<'_, '_>| {
+        section.peek("name").map(|name| (name.to_owned(), section.peek("host").unwrap_or_default().to_owned()))
+    };
+    let mut taken = Taken { all: sections.iter().filter_map(of_section).collect(), ..Taken::default() };
     // Parse all applications before dropping any with errors, so that all errors are reported.
     let apps: Vec<_> = sections.into_iter().map(|section| app(section, own, files, &mut taken)).collect();
     apps.into_iter().collect()
@@ -67,8 +69,8 @@ pub(super) fn apps(sections: Vec<Section<'_, '_>>, own: &Own<'_>, files: &Files)
 struct Taken {
     names: Vec<String>,
     hosts: Vec<String>,
-    /// Names of all applications, also of later ones.
-    all_names: Vec<String>,
+    /// Name and host of all applications, also of later ones.
+    all: Vec<(String, String)>,
 }
 
 #[expect(clippy::too_many_lines, reason = "one statement for each key of an application")]
@@ -144,7 +146,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
-    let also_sign_in = also_sign_in(&mut section, name.as_deref(), &taken.all_names);
+    let also_sign_in = also_sign_in(&mut section, name.as_deref(), &taken.all, issuer);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
@@ -206,17 +208,29 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
 }
 
 /// Parses the names of the applications at which the browser is signed in too.
-fn also_sign_in(section: &mut Section<'_, '_>, own: Option<&str>, all: &[String]) -> Vec<String> {
+fn also_sign_in(
+    section: &mut Section<'_, '_>,
+    own: Option<&str>,
+    all: &[(String, String)],
+    issuer: Option<&IssuerUrl>,
+) -> Vec<String> {
     let mut known = Vec::new();
+    let is_on_issuer = |name: &str| {
+        let host = all.iter().find(|(known, _)| known == name).map(|(_, host)| split_port(host).0);
+        host.is_some_and(|host| issuer.is_some_and(|issuer| issuer.host().eq_ignore_ascii_case(host)))
+    };
     let names = section.some_texts("also_sign_in", "write a list of applications' names", |text| {
         if own == Some(text) {
             return Err(format!("{text:?} is this application; write the names of other applications"));
         }
-        if !all.iter().any(|name| name == text) {
+        if !all.iter().any(|(name, _)| name == text) {
             return Err(format!("{text:?} is not an application; write the name of another [[app]]"));
         }
         if known.iter().any(|name| name == text) {
             return Err(format!("{text:?} is repeated in this list; write each application once"));
+        }
+        if is_on_issuer(text) {
+            return Err(format!("{text:?} is on the issuer's host, where users have one session anyway; leave it out"));
         }
         known.push(text.to_owned());
         Ok(text.to_owned())
@@ -225,6 +239,11 @@ fn also_sign_in(section: &mut Section<'_, '_>, own: Option<&str>, all: &[String]
     if names.len() > MAX_ALSO_SIGN_IN {
         let problem = format!("has {} applications; write at most {MAX_ALSO_SIGN_IN}", names.len());
         section.fault("also_sign_in", &problem);
+    }
+    if !names.is_empty() && own.is_some_and(is_on_issuer) {
+        let problem = "needs a session of the application, which it does not have on the issuer's host; give it \
+                       another host";
+        section.fault("also_sign_in", problem);
     }
     names
 }

@@ -157,21 +157,21 @@ async fn begin_unless_loop(
         },
     };
     let home = ReturnPath::home();
-    let (wanted, page_app) = match &purpose {
-        Purpose::Page(wanted) => (*wanted, None),
-        Purpose::Join(join) => (join.page(), Some(join.page_app().to_owned())),
-        Purpose::NewForm(_) | Purpose::KeptForm(_) => (&home, None),
+    let (wanted, page) = match &purpose {
+        Purpose::Page(wanted) => (wanted.as_str(), None),
+        Purpose::Join(join) => (join.page(), Some(join.page_session())),
+        Purpose::NewForm(_) | Purpose::KeptForm(_) => (home.as_str(), None),
     };
     let (state, verifier) = (Secret::from_random(&ctx.random::<32>()), Secret::from_random(&ctx.random::<32>()));
     let attempt = SignInAttempt {
         browser: SecretHash::for_secret(browser.as_bytes()),
         app: ctx.app.name.clone(),
-        wanted: wanted.as_str().to_owned(),
+        wanted: wanted.to_owned(),
         verifier: verifier.expose().to_owned(),
         expires_at: ctx.now.plus(sealgate.config.sessions.interaction),
         acr: demand.acr.to_vec(),
         form,
-        page_app,
+        page,
         number: 0,
     };
     sealgate.store.begin_attempt(&state.hash(), &attempt, ctx.now).await?;
@@ -302,7 +302,7 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
         let back = page.map_or_else(SignInTarget::home, SignInTarget::Page);
         return resume_or_restart(ctx, &back, returned.error.is_some()).await;
     };
-    if attempt.value.page_app.is_some() {
+    if attempt.value.page.is_some() {
         return finish_join(ctx, &attempt, &returned).await;
     }
     let back = SignInTarget::from_attempt(&attempt.value);
@@ -326,19 +326,23 @@ pub(crate) async fn callback(ctx: &AppRequest<'_>) -> Result<Response, StoreErro
     let demanded = &attempt.value.acr;
     let reached = demanded.is_empty() || code.sign_in.level().reaches_one_of(demanded);
     let user = session::enabled(ctx, code.sign_in.subject).await?;
+    let (session, cookie) = match ctx.sessions {
+        Sessions::OfApp => {
+            let (session, cookie) = sign_in(ctx, &code, &parent).await?;
+            (Some(session), cookie)
+        }
+        Sessions::OfProvider => (None, None),
+    };
     let answer = if let Some(user) = user.filter(|_| !reached) {
         too_weak(ctx, demanded, Some(&user), &back).await?
     } else {
-        let further = if let SignInTarget::Page(page) = &back { join::first(ctx, page) } else { None };
+        let further = session.and_then(|session| join::first(ctx, session, &back.location()));
         let location = further.unwrap_or_else(|| back.location());
         with_last_page(ctx, Response::redirect(StatusCode::FOUND, &location), &returned, &back)
     };
-    let answer = match ctx.sessions {
-        Sessions::OfApp => match sign_in(ctx, &code, &parent).await? {
-            Some(cookie) => answer.with_cookie(cookie),
-            None => answer,
-        },
-        Sessions::OfProvider => answer,
+    let answer = match cookie {
+        Some(cookie) => answer.with_cookie(cookie),
+        None => answer,
     };
     let count = if code.typed { None } else { Some(callback_count(ctx).incremented()) };
     Ok(with_callback_count(ctx, answer, count))
@@ -351,32 +355,45 @@ async fn finish_join(
     attempt: &Loaded<SignInAttempt>,
     returned: &AuthorizationResponse,
 ) -> Result<Response, StoreError> {
-    // The configuration may have changed during the sign-in.
-    let join = Join::from_attempt(ctx, &attempt.value);
-    let answer = Response::redirect(StatusCode::FOUND, &join.map_or_else(|| "/".to_owned(), |join| join.next(ctx)));
     let is_finished = ctx.sealgate.store.finish_attempt(attempt).await? == Committed::Conflict;
-    if is_finished || attempt.value.expires_at <= ctx.now {
+    // The configuration may have changed during the sign-in.
+    let Some(join) = Join::from_attempt(ctx, &attempt.value) else {
+        return Ok(Response::redirect(StatusCode::FOUND, "/"));
+    };
+    let answer = Response::redirect(StatusCode::FOUND, &join.next(ctx));
+    if is_finished || attempt.value.expires_at <= ctx.now || ctx.sessions == Sessions::OfProvider {
         return Ok(answer);
     }
-    if let Some((code, parent)) = redeem(ctx, &attempt.value, returned).await? {
-        return Ok(match sign_in(ctx, &code, &parent).await? {
-            Some(cookie) => answer.with_cookie(cookie),
-            None => answer,
-        });
+    let Some(page_session) = join.load(ctx).await? else { return Ok(answer) };
+    match redeem(ctx, &attempt.value, returned).await? {
+        // The link is of another browser.
+        Some((_, parent)) if parent.id != page_session.parent => Ok(answer),
+        Some((code, parent)) if code.sign_in.subject == page_session.subject => {
+            Ok(match sign_in(ctx, &code, &parent).await?.1 {
+                Some(cookie) => answer.with_cookie(cookie),
+                None => answer,
+            })
+        }
+        _ => leave_out(ctx, answer, &page_session).await,
     }
-    leave_out(ctx, answer).await
 }
 
-/// Continues without a sign-in at this further application. Ends an older session, which could be of
-/// another user than the page's.
-pub(crate) async fn leave_out(ctx: &AppRequest<'_>, answer: Response) -> Result<Response, StoreError> {
+/// Continues without a sign-in at this further application. Ends an older session of another user than
+/// the page's.
+pub(crate) async fn leave_out(
+    ctx: &AppRequest<'_>,
+    answer: Response,
+    page_session: &AppSession,
+) -> Result<Response, StoreError> {
     tracing::info!(
         request_id = ctx.origin.request_id,
         app = ctx.app.name,
+        page_app = page_session.app,
         "not signed in with the application of a page (also_sign_in)"
     );
     if let Some(cookie) = ctx.session_cookie()
         && let Some(old) = session::of_app(ctx, &cookie).await?
+        && join::contradicts(&old, page_session)
     {
         ctx.sealgate.store.end_app_session(old.id).await?;
         return Ok(answer.with_cookie(cookie::expire(ctx.cookies.session, ctx.cookies.secure)));
@@ -510,11 +527,15 @@ async fn parent(ctx: &AppRequest<'_>, code: &Code) -> Result<Option<Session>, St
     Ok(stands.filter(|_| enabled))
 }
 
-/// Starts the application's session and returns its cookie.
+/// Starts the application's session and returns its id and cookie.
 ///
-/// Returns `None` if another tab of the browser has already started the same session. A new cookie
+/// Returns no cookie if another tab of the browser has already started the same session. A new cookie
 /// would invalidate the cookie of that session, which other requests may be using at this moment.
-async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<Option<http::HeaderValue>, StoreError> {
+async fn sign_in(
+    ctx: &AppRequest<'_>,
+    code: &Code,
+    parent: &Session,
+) -> Result<(SessionId, Option<http::HeaderValue>), StoreError> {
     let store = &ctx.sealgate.store;
     let old = match ctx.session_cookie() {
         Some(cookie) => session::of_app(ctx, &cookie).await?,
@@ -523,7 +544,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     if let Some(old) = &old {
         let same = old.parent == parent.id && old.subject == code.sign_in.subject;
         if same && old.sign_in == code.sign_in {
-            return Ok(None);
+            return Ok((old.id, None));
         }
         // A browser has one session per application. Ending the previous user's session prevents
         // session fixation.
@@ -545,7 +566,7 @@ async fn sign_in(ctx: &AppRequest<'_>, code: &Code, parent: &Session) -> Result<
     store.begin_app_session(&session).await?;
     let event = ctx.event(AuditKind::AppSignedIn, Actor::User).for_subject(session.subject);
     ctx.sealgate.audit.note(event.in_app(&session.app).in_session(session.parent));
-    Ok(Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure)))
+    Ok((session.id, Some(cookie::set(ctx.cookies.session, cookie.value().expose(), ctx.cookies.secure))))
 }
 
 /// Adds the cookie that stores the page to which the sign-in leads. For a stored form, there is no
@@ -565,6 +586,16 @@ fn with_last_page(
         Some(value) => answer.with_cookie(cookie::set_for(name, &value, secure, cookie::DESTINATION_SECONDS)),
         None => answer,
     }
+}
+
+/// Counts a redirect that a page of the application may request again and again. Returns the page that
+/// reports a loop instead of `answer` after too many.
+pub(crate) fn unless_loop(ctx: &AppRequest<'_>, answer: Response) -> Response {
+    let count = callback_count(ctx);
+    if count.is_loop() {
+        return ctx.problem(StatusCode::BAD_REQUEST, Problem::SignInLoop);
+    }
+    with_callback_count(ctx, answer, Some(count.incremented()))
 }
 
 fn callback_count(ctx: &AppRequest<'_>) -> RedirectLoop {

@@ -144,6 +144,12 @@ pub(crate) fn address(id: &str) -> String {
     own_path("form", &[("id", id)])
 }
 
+/// Returns whether a text is the [`address`] of a stored form.
+pub(crate) fn is_address(text: &str) -> bool {
+    let id = text.strip_prefix(&address("")).unwrap_or_default();
+    (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

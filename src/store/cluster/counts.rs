@@ -254,7 +254,7 @@ mod tests {
             expires_at: UnixTime::from_seconds(1000),
             acr: Vec::new(),
             form: None,
-            page_app: None,
+            page: None,
             number: 0,
         }
     }

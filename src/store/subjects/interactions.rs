@@ -18,6 +18,7 @@ use crate::format::{record, table};
 use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::secret::SecretHash;
+use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
@@ -65,9 +66,10 @@ pub struct SignInAttempt {
     /// Token of the form that was stored for this sign-in. Only this browser can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// Application to which the browser returns, if it is another one. `wanted` is a path there.
+    /// Application to which the browser returns, if it is another one, and the session there.
+    /// `wanted` is a path of that application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page_app: Option<String>,
+    pub page: Option<(String, SessionId)>,
     /// Sequence number within the browser, assigned by the store. The lowest is evicted first.
     #[serde(default)]
     pub number: u32,
