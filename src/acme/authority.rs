@@ -81,7 +81,7 @@ impl AcmeAuthority {
         })
     }
 
-    /// Returns the configuration with which the account was opened.
+    /// Returns the configuration of the account.
     pub fn config(&self) -> &AcmeConfig {
         &self.config
     }

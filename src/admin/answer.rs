@@ -119,7 +119,7 @@ pub struct ServerStatus {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunningServer {
     pub(super) started_at: UnixTime,
-    /// Addresses of the listeners, including those that redirect to HTTPS.
+    /// Addresses of all listeners, also of those for redirects to HTTPS.
     pub(super) listen: Vec<SocketAddr>,
     /// Configuration file.
     pub(super) config: PathBuf,

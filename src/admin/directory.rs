@@ -40,7 +40,7 @@ pub struct Directory<'a> {
     pub keep_signed_in: KeepSignedIn,
     /// Audit log.
     pub trail: &'a AuditLog,
-    /// URL of the issuer, with which the links in mails begin.
+    /// URL of the issuer: the first part of each link in a mail.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
     /// Protected applications.

@@ -26,7 +26,7 @@ pub const MAX_DELAY: Duration = Duration::from_secs(10);
 enum ResetReply {
     /// An e-mail with a link to set a new password.
     Link,
-    /// An e-mail that says that the account has no password to reset.
+    /// An e-mail about an account that has no password.
     PasskeysOnly,
     /// No e-mail, for this reason.
     Nothing(&'static str),

@@ -5,6 +5,7 @@
 
 mod acme;
 mod address;
+mod also_sign_in;
 mod apps;
 mod clients;
 mod factors;

@@ -33,6 +33,7 @@ pub mod password_rules;
 pub mod pending_registration;
 pub mod pkce;
 pub mod profile;
+pub mod quality;
 pub mod rate_limit;
 pub mod recovery_code;
 pub mod redirect_uri;

@@ -228,7 +228,7 @@ pub struct Finished<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedReason(pub &'static str);
 
-/// Origin of a response, for the access log.
+/// Part that produced a response, as shown in the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AnsweredBy {
     /// The edge, for example because the request is malformed or its upstream is down.

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 
 use crate::words::{Markup, Words};
 use sealgate_config::Language;
+use sealgate_domain::quality::quality_value;
 use sealgate_domain::time::UnixTime;
 
 /// Returns the language's tag (BCP 47), as in `<html lang>`, links and the saved choice.
@@ -67,7 +68,7 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
     let mut any: Option<(u16, usize)> = None;
     for (position, range) in header.split(',').enumerate().take(MAX_RANGES) {
         let (tag, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let Some(weight) = weight(parameters) else { continue };
+        let Some(weight) = quality_value(parameters) else { continue };
         let slot = if language_from_tag(tag) == Some(language) {
             &mut specific
         } else if tag.trim() == "*" {
@@ -80,29 +81,6 @@ fn weight_of(language: Language, header: &str) -> Option<(u16, usize)> {
         }
     }
     specific.or(any)
-}
-
-/// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 if the value is missing,
-/// and `None` if the value is malformed.
-fn weight(parameters: &str) -> Option<u16> {
-    let parameters = parameters.trim();
-    if parameters.is_empty() {
-        return Some(1000);
-    }
-    let (name, value) = parameters.split_once('=')?;
-    if !name.trim().eq_ignore_ascii_case("q") {
-        return None;
-    }
-    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
-    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let thousandths = format!("{fraction:0<3}").parse::<u16>().ok()?;
-    match whole {
-        "0" => Some(thousandths),
-        "1" if thousandths == 0 => Some(1000),
-        _ => None,
-    }
 }
 
 impl Words {

@@ -11,15 +11,7 @@ tests/clients/need.sh node curl softhsm2-util php apt-get dpkg cadaver
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate
 
-python=/usr/bin/python3
-"$python" -c 'import ensurepip' || { echo "python3-venv is missing: run .ci/install apps" >&2; exit 1; }
-venv=$PWD/target/apps-venv
-if ! cmp -s tests/apps/requirements.txt "$venv/installed"; then
-    rm -rf "$venv"
-    "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/apps/requirements.txt
-    cp tests/apps/requirements.txt "$venv/installed"
-fi
+python_environment apps tests/apps/requirements.txt
 . tests/apps/dokuwiki.sh
 unpack_dokuwiki
 

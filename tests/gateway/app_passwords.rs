@@ -13,7 +13,7 @@ use crate::browser::Browser;
 use crate::records;
 use crate::world::{ANNA, BEN, PASSWORD, Reply, World};
 
-const APPS: &str = r#"
+pub(crate) const APPS: &str = r#"
     [[app]]
     name = "git"
     host = "git.test"

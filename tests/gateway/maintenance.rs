@@ -6,23 +6,9 @@ use sealgate_domain::time::UnixTime;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::{Front, Reauthorization, RouteDecision};
 
-use crate::app_passwords::{basic, made};
+use crate::app_passwords::{APPS, basic, made};
 use crate::browser::{Browser, is_login, link};
 use crate::world::{ANNA, BEN, Reply, World, request};
-
-const GIT: &str = r#"
-    [[app]]
-    name = "git"
-    host = "git.test"
-    upstreams = ["http://127.0.0.1:8090"]
-    [[app.route]]
-    path = "/"
-    access = "signed_in"
-    app_passwords = true
-    [[app.route]]
-    path = "/open/"
-    access = "public"
-"#;
 
 /// Time at which the tests start.
 const NOW: u64 = 1_800_000_000;
@@ -34,7 +20,7 @@ async fn world(maintenance: Maintenance) -> World {
             app.maintenance = Some(maintenance.clone());
         }
     };
-    World::made(GIT, None, set).await
+    World::made(APPS, None, set).await
 }
 
 fn closed() -> Maintenance {

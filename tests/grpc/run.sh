@@ -9,15 +9,7 @@ tests/clients/need.sh node curl openssl softhsm2-util
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate
 
-python=/usr/bin/python3
-"$python" -c 'import ensurepip' || { echo "python3-venv is missing: run .ci/install test" >&2; exit 1; }
-venv=$PWD/target/grpc-venv
-if ! cmp -s tests/grpc/requirements.txt "$venv/installed"; then
-    rm -rf "$venv"
-    "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/grpc/requirements.txt
-    cp tests/grpc/requirements.txt "$venv/installed"
-fi
+python_environment grpc tests/grpc/requirements.txt
 
 begin grpc
 read -r port admin upstream < <(node tests/support/free_ports.mjs 3)

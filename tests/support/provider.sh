@@ -61,3 +61,14 @@ serve() {
     echo "the provider is not ready after 30 s"
     exit 1
 }
+
+# python_environment NAME REQUIREMENTS: installs Python packages into target/NAME-venv and sets $venv.
+python_environment() {
+    /usr/bin/python3 -c 'import ensurepip' || { echo "python3-venv is missing: install it" >&2; exit 1; }
+    venv=$PWD/target/$1-venv
+    cmp -s "$2" "$venv/installed" && return
+    rm -rf "$venv"
+    /usr/bin/python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+    cp "$2" "$venv/installed"
+}

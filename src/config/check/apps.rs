@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
+use super::also_sign_in::also_sign_in;
 use super::factors::LEVELS;
 use super::fixed_headers::fixed_headers;
 use super::health_check::health_check;
@@ -40,9 +41,6 @@ const UPSTREAMS: &str = "write a list such as [\"http://127.0.0.1:8081\"]";
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
 const MAX_DESCRIPTION_LENGTH: usize = 200;
-/// Maximum length of `also_sign_in`. Each application adds up to four redirects to a sign-in, and
-/// browsers follow about twenty.
-const MAX_ALSO_SIGN_IN: usize = 3;
 
 /// Settings of Sealgate itself that applications are checked against.
 pub(super) struct Own<'a> {
@@ -205,47 +203,6 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         stream_timeout,
         write_timeout,
     })
-}
-
-/// Parses the names of the applications at which the browser is signed in too.
-fn also_sign_in(
-    section: &mut Section<'_, '_>,
-    own: Option<&str>,
-    all: &[(String, String)],
-    issuer: Option<&IssuerUrl>,
-) -> Vec<String> {
-    let mut known = Vec::new();
-    let is_on_issuer = |name: &str| {
-        let host = all.iter().find(|(known, _)| known == name).map(|(_, host)| split_port(host).0);
-        host.is_some_and(|host| issuer.is_some_and(|issuer| issuer.host().eq_ignore_ascii_case(host)))
-    };
-    let names = section.some_texts("also_sign_in", "write a list of applications' names", |text| {
-        if own == Some(text) {
-            return Err(format!("{text:?} is this application; write the names of other applications"));
-        }
-        if !all.iter().any(|(name, _)| name == text) {
-            return Err(format!("{text:?} is not an application; write the name of another [[app]]"));
-        }
-        if known.iter().any(|name| name == text) {
-            return Err(format!("{text:?} is repeated in this list; write each application once"));
-        }
-        if is_on_issuer(text) {
-            return Err(format!("{text:?} is on the issuer's host, where users have one session anyway; leave it out"));
-        }
-        known.push(text.to_owned());
-        Ok(text.to_owned())
-    });
-    let names = names.unwrap_or_default();
-    if names.len() > MAX_ALSO_SIGN_IN {
-        let problem = format!("has {} applications; write at most {MAX_ALSO_SIGN_IN}", names.len());
-        section.fault("also_sign_in", &problem);
-    }
-    if !names.is_empty() && own.is_some_and(is_on_issuer) {
-        let problem = "needs a session of the application, which it does not have on the issuer's host; give it \
-                       another host";
-        section.fault("also_sign_in", problem);
-    }
-    names
 }
 
 fn trusted_issuers(section: &mut Section<'_, '_>, trusted: &[&str]) -> Vec<String> {

@@ -17,6 +17,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
+use sealgate_domain::quality::quality_value;
 
 /// Length from which a body of known length is compressed, in bytes.
 const MIN_LENGTH: u64 = 1024;
@@ -142,7 +143,9 @@ fn accepts_gzip(fields: &HeaderMap) -> bool {
     for coding in elements(fields, &ACCEPT_ENCODING).take(MAX_CODINGS) {
         let mut parts = coding.splitn(2, |byte| *byte == b';');
         let name = parts.next().unwrap_or_default().trim_ascii();
-        let Some(weight) = weight(parts.next()) else { continue };
+        let Some(weight) = str::from_utf8(parts.next().unwrap_or_default()).ok().and_then(quality_value) else {
+            continue;
+        };
         let slot = match name {
             name if name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip") => &mut gzip,
             name if name.eq_ignore_ascii_case(b"identity") => &mut identity,
@@ -153,24 +156,6 @@ fn accepts_gzip(fields: &HeaderMap) -> bool {
     }
     let gzip = gzip.or(any).unwrap_or(0);
     gzip > 0 && identity.is_none_or(|identity| identity <= gzip)
-}
-
-/// Parses a quality value in thousandths (RFC 9110 §12.4.2). Returns 1000 without a value, and
-/// `None` if it is malformed.
-fn weight(parameter: Option<&[u8]>) -> Option<u16> {
-    let Some(parameter) = parameter else { return Some(1000) };
-    let text = str::from_utf8(parameter).ok()?.trim();
-    let value = text.strip_prefix("q=").or_else(|| text.strip_prefix("Q="))?;
-    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
-    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let thousandths = format!("{fraction:0<3}").parse::<u16>().ok()?;
-    match whole {
-        "0" => Some(thousandths),
-        "1" if thousandths == 0 => Some(1000),
-        _ => None,
-    }
 }
 
 /// Makes a strong entity tag weak. The compressed body has other bytes than the body that the tag

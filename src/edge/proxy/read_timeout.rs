@@ -57,7 +57,7 @@ impl ReadTimeout {
         *self.wait() = Some(Wait { until: Instant::now() + limit, limit, descriptor, reads_ahead: false });
     }
 
-    /// Sets another limit and restarts the wait, for the body of a response.
+    /// Sets the limit for the body of a response, and restarts the wait.
     pub(crate) fn extend(&self, limit: Duration, reads_ahead: bool) {
         if let Some(wait) = &mut *self.wait() {
             wait.limit = limit;

@@ -47,11 +47,9 @@ impl Join {
     /// Reads the parameters `app`, `session` and `then`. Returns `None` if the application does not
     /// list the one of the request, so that a link cannot lead the browser from one application to
     /// another.
-    fn from_query(ctx: &AppRequest<'_>) -> Option<Self> {
-        let query: Params = ctx.query().ok()?;
+    fn from_query(ctx: &AppRequest<'_>, query: &Params) -> Option<Self> {
         let (page_app, session) = (query.one("app").ok()??, query.one("session").ok()??);
-        let then = query.one("then").ok().flatten();
-        Self::new(ctx, page_app, SessionId::parse(session)?, then.unwrap_or("/"))
+        Self::new(ctx, page_app, SessionId::parse(session)?, query.one("then").ok().flatten().unwrap_or("/"))
     }
 
     pub(crate) fn from_attempt(ctx: &AppRequest<'_>, attempt: &SignInAttempt) -> Option<Self> {
@@ -126,34 +124,34 @@ pub(crate) async fn answer(ctx: &AppRequest<'_>) -> Result<Response, StoreError>
         let refusal = Refusal::new(ErrorCode::AccessDenied, "Only a user who opens a page may send this request.");
         return Ok(error(StatusCode::FORBIDDEN, &refusal));
     }
-    if ctx.query().is_ok_and(|query| !query.has("app")) {
-        return start(ctx).await;
+    let query: Params = ctx.query().unwrap_or_default();
+    if !query.has("app") {
+        return start(ctx, &query).await;
     }
-    let Some(join) = Join::from_query(ctx).filter(|_| ctx.sessions == Sessions::OfApp) else {
+    let Some(join) = Join::from_query(ctx, &query).filter(|_| ctx.sessions == Sessions::OfApp) else {
         return Ok(ctx.problem(StatusCode::BAD_REQUEST, Problem::InvalidRequest));
     };
     let onward = Response::redirect(StatusCode::FOUND, &join.next(ctx));
     let Some(page_session) = join.load(ctx).await? else { return Ok(onward) };
     // Without the cookie that binds the sign-in to the browser, the way back to the page would be lost.
     let (_, new_cookie) = ctx.cookies.browser(&ctx.head.headers, ctx.random());
-    if let Some(cookie) = new_cookie {
-        if ctx.query().is_ok_and(|query| query.has(COOKIE_SET)) {
-            return Ok(onward);
-        }
-        return Ok(Response::redirect(StatusCode::FOUND, &join.again()).with_cookie(cookie));
+    match new_cookie {
+        Some(_) if query.has(COOKIE_SET) => return Ok(onward),
+        Some(cookie) => return Ok(Response::redirect(StatusCode::FOUND, &join.again()).with_cookie(cookie)),
+        None => {}
     }
-    let answer = login::begin_for(ctx, Purpose::Join(&join), SignInRequest::any(First::NoPage)).await?;
-    if answer.status() == StatusCode::TOO_MANY_REQUESTS {
-        return login::leave_out(ctx, onward, &page_session).await;
+    match login::begin_for(ctx, Purpose::Join(&join), SignInRequest::any(First::NoPage)).await {
+        Ok(answer) if answer.status() != StatusCode::TOO_MANY_REQUESTS => Ok(answer),
+        // A limit must not keep the browser from the page.
+        Ok(_) | Err(StoreError::TooManyInteractions) => login::leave_out(ctx, onward, &page_session).await,
+        Err(error) => Err(error),
     }
-    Ok(answer)
 }
 
 /// Starts the way through the further applications again, for a page whose API answers 401. A browser
 /// without a session signs in first.
-async fn start(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
-    let then = ctx.query().ok().and_then(|query| query.one("then").ok().flatten().and_then(ReturnPath::parse));
-    let page = then.unwrap_or_else(ReturnPath::home);
+async fn start(ctx: &AppRequest<'_>, query: &Params) -> Result<Response, StoreError> {
+    let page = query.one("then").ok().flatten().and_then(ReturnPath::parse).unwrap_or_else(ReturnPath::home);
     let Some(session) = session::find(ctx).await?.and_then(|session| session.own) else {
         return login::begin(ctx, &page, SignInRequest::any(First::Needed)).await;
     };
