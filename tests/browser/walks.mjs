@@ -35,9 +35,18 @@ async function awaits(page, selector) {
   assert.ok(await there(), `the focus does not wait at ${selector}`);
 }
 
+/// Presses a key on this element. Marks the document, so that `done` can tell the next page from
+/// this one.
 async function press(page, selector, key = "Enter") {
   await reach(page, selector);
+  await page.evaluate(() => document.documentElement.setAttribute("data-pressed", ""));
   await page.keyboard.press(key);
+}
+
+/// Waits until the page after the pressed key reports success. The page before it may show an
+/// earlier report.
+async function done(page) {
+  await page.waitForSelector("html:not([data-pressed]) [role=status].done");
 }
 
 async function type(page, selector, text) {
@@ -103,7 +112,7 @@ async function addApp(page, name = "") {
   // Enter the code last, because its time step may end before a slow machine sends it.
   await type(page, "#code", await earlyTotp(secret));
   await press(page, "#totp-confirm");
-  await page.waitForSelector("[role=status].done");
+  await done(page);
   return secret;
 }
 
@@ -113,7 +122,7 @@ async function addKey(page, button, name = "") {
   await press(page, "#add-key");
   if (name) await type(page, "#name", name);
   await press(page, button);
-  await page.waitForSelector("[role=status].done");
+  await done(page);
 }
 
 /// Returns the name of the message that the page shows once the browser has answered.
@@ -159,7 +168,7 @@ async function invite(page, lane, issuer, email, name, app = "") {
     assert.equal(await page.inputValue("#app"), app);
   }
   await press(page, "#user-invite");
-  await page.waitForSelector("[role=status].done");
+  await done(page);
 }
 
 const stateOfInvitation = (page) => page.textContent("#invitation-state");
@@ -634,7 +643,7 @@ export const walksOf = (lane) => [
       await awaits(page, "#phone_number");
       await type(page, "#phone_number", "+90 555 111 22 44");
       await press(page, "#profile-save");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       // The result has the focus, so that a screen reader reads it first.
       await awaits(page, ".done");
       assert.equal(await page.inputValue("#phone_number"), "+90 555 111 22 44");
@@ -653,7 +662,7 @@ export const walksOf = (lane) => [
         await type(page, "#new", to);
         await type(page, "#again", to);
         await press(page, "#password-submit");
-        await page.waitForSelector("[role=status].done");
+        await done(page);
       }
     },
   },
@@ -667,7 +676,7 @@ export const walksOf = (lane) => [
       const rows = (kind) => `#accesses button[value^="${kind}:"]`;
       const before = await page.locator(rows("session")).count();
       await press(page, "#accesses tbody tr:not(:first-child) button[value^='session:']");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.equal(await page.locator(rows("session")).count(), before - 1);
       // An open application, an application password and sign-in data are ended from the same table.
       await page.goto(`${APP}/`);
@@ -685,15 +694,15 @@ export const walksOf = (lane) => [
         const shown = await page.locator(rows(kind)).count();
         assert.ok(shown > 0, kind);
         await press(page, rows(kind));
-        await page.waitForSelector("[role=status].done");
+        await done(page);
         await awaits(page, ".done");
         assert.equal(await page.locator(rows(kind)).count(), shown - 1, kind);
       }
       await press(page, "#sessions-end-others", "Space");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       await page.goto(`${ISSUER}/account/applications`);
       await press(page, "button[name=client][value=reports]");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       await page.goto(authorize());
       await page.waitForSelector("#consent-allow");
       await page.goto(`${ISSUER}/account`);
@@ -748,7 +757,7 @@ export const walksOf = (lane) => [
       await press(page, "#client-delete");
       await press(page, "#confirm");
       await page.waitForURL(`${ISSUER}/console?**`);
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.equal(await page.locator(`a[href$="/${client}"]`).count(), 0);
     },
   },
@@ -798,7 +807,7 @@ export const walksOf = (lane) => [
       await press(page, "#trial-on");
       await press(page, "#trial-start", "Space");
       await press(page, "#consent-allow");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.match(await page.textContent("pre"), new RegExp(first(lane)));
       // The audit log contains all these actions, with the name of the user.
       await page.goto(`${ISSUER}/console/clients/${client}`);
@@ -841,7 +850,7 @@ export const walksOf = (lane) => [
       await press(page, "a.name");
       await press(page, "#user-disable");
       await press(page, "#confirm");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       await page.waitForSelector("#user-enable");
       const theirs = await enter();
       await theirs.page.goto(authorize());
@@ -884,7 +893,7 @@ export const walksOf = (lane) => [
       await type(page, "#code", totp(secret));
       await type(page, "#name", "Çağrının telefonu");
       await page.keyboard.press("Enter");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       await awaits(page, ".done");
       assert.deepEqual(await factorNames(page), ["Çağrının telefonu"]);
       // The page offers recovery codes immediately, and shows them once.
@@ -907,11 +916,11 @@ export const walksOf = (lane) => [
       await press(page, ".factor a.button");
       await type(page, "#name", "İş telefonu");
       await press(page, "#factor-save");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.deepEqual(await factorNames(page), ["İş telefonu"]);
       await press(page, ".factor a.button");
       await press(page, "#factor-remove", "Space");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.deepEqual(await factorNames(page), []);
       assert.equal(await page.locator("#make-codes").count(), 0);
       // The activity page shows the change.
@@ -939,7 +948,7 @@ export const walksOf = (lane) => [
       await phone.verifies(true);
       await type(page, "#name", "Telefon");
       await press(page, "#enrol-passkey");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       // Adding the same passkey again fails.
       await press(page, "#add-key");
       await press(page, "#enrol-passkey");
@@ -949,7 +958,7 @@ export const walksOf = (lane) => [
       await phone.remove();
       const key = await authenticator(entered, { ...SECURITY_KEY, automaticPresenceSimulation: false });
       await pressUntouched(page, key, "#enrol-security-key");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.equal((await factorNames(page)).length, 2);
       assert.equal((await factorNames(page))[0], "Telefon");
       // A key without a PIN cannot store a passkey.
@@ -970,7 +979,7 @@ export const walksOf = (lane) => [
       assert.equal((await phone.credentials()).length, 1);
       await press(page, ".factor a.button");
       await press(page, "#factor-remove");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
       assert.deepEqual(await phone.credentials(), []);
     },
@@ -998,7 +1007,7 @@ export const walksOf = (lane) => [
       await page.reload();
       await press(page, "#passkey-add");
       await press(page, "#enrol-passkey");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.equal((await phone.credentials()).length, 1);
       await page.evaluate(() => localStorage.clear());
       await page.goto(home);
@@ -1007,7 +1016,7 @@ export const walksOf = (lane) => [
       await press(page, ".menu a[href$='/account/security']");
       await press(page, ".factor a.button");
       await press(page, "#factor-remove");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       await phone.remove();
       await authenticator(entered, SECURITY_KEY);
       await page.goto(home);
@@ -1182,7 +1191,7 @@ export const walksOf = (lane) => [
       const [credential] = await phone.credentials();
       await press(page, ".factor a.button");
       await press(page, "#factor-remove");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
       await phone.touches(false);
       await phone.add(credential);
@@ -1204,7 +1213,7 @@ export const walksOf = (lane) => [
         await enterAccount(page, first(lane), `${EARLIER}/account/security`);
         await press(page, "#add-key");
         await press(page, "#enrol-passkey");
-        await page.waitForSelector("[role=status].done");
+        await done(page);
       });
       const bound = async () => (await phone.credentials()).map(({ rpId }) => rpId);
       assert.deepEqual(await bound(), [new URL(EARLIER).host]);
@@ -1221,12 +1230,12 @@ export const walksOf = (lane) => [
         await page.goto(security);
         await press(page, ".factor a.button");
         await press(page, "#factor-remove");
-        await page.waitForSelector("[role=status].done");
+        await done(page);
         for (let time = 0; time < 50 && (await phone.credentials()).length > 0; time += 1) await page.waitForTimeout(100);
         assert.deepEqual(await bound(), []);
         await press(page, "#add-key");
         await press(page, "#enrol-passkey");
-        await page.waitForSelector("[role=status].done");
+        await done(page);
         assert.deepEqual(await bound(), [new URL(EARLIER).host]);
         // Use the button, in a browser without autofill for passkeys: with autofill this authenticator
         // would sign in before the button is pressed. `pressUntouched` does not help here, because the
@@ -1362,7 +1371,7 @@ export const walksOf = (lane) => [
       await page.waitForSelector("#address-problem");
       await type(page, "#code", code);
       await page.keyboard.press("Enter");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.equal(await page.textContent("#address-state"), words({ en: "Verified", tr: "Doğrulandı" }));
       // Change the address. The new address receives its own code.
       await press(page, "#change-address");
@@ -1375,7 +1384,7 @@ export const walksOf = (lane) => [
         { to: next, language, title: titles.newCode, name: "new-code", hasCode: true });
       await type(page, "#code", newCode.replace(" ", ""));
       await press(page, "#code-submit");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.ok((await page.textContent(".facts")).includes(next));
       // Both addresses receive a notification. The one to the old address contains a link to undo
       // the change.
@@ -1414,7 +1423,7 @@ export const walksOf = (lane) => [
       const stale = await readInvitation(enter, issuer, invited, language, "invitation");
       // The message was lost. The new link replaces the previous one.
       await press(page, "#user-resend-invitation", "Space");
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       const link = linkIn(await mailTo(invited, words({ en: "You have been invited", tr: "Davet edildiniz" })));
       assert.notEqual(link, stale);
       await page.goto(`${issuer}/console/users?find=davetli`);
@@ -1497,7 +1506,7 @@ export const walksOf = (lane) => [
       const lost = linkIn(await mailTo(wrong, words({ en: "You have been invited", tr: "Davet edildiniz" })));
       await press(page, "#user-withdraw-invitation");
       await page.waitForSelector("#user-withdraw-invitation", { state: "detached" });
-      await page.waitForSelector("[role=status].done");
+      await done(page);
       assert.match(await stateOfInvitation(page), words({ en: /no valid invitation/, tr: /geçerli bir daveti yok/ }));
       await theirs.goto(lost);
       assert.equal(await heading(theirs), words(NO_INVITATION));
