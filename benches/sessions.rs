@@ -110,6 +110,7 @@ fn person(sub: Subject, number: u64) -> User {
         roles: [].into(),
         groups: ["staff".to_owned(), "editors".to_owned()].into(),
         password: None,
+        source: None,
         state: UserState::Enabled,
         created_at: NOW,
         updated_at: NOW,

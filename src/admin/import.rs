@@ -262,6 +262,7 @@ impl CheckedUsers {
             roles: [].into(),
             groups: row.groups.iter().cloned().collect(),
             password: hash.map(|(hash, _)| hash),
+            source: None,
             state,
             created_at: now,
             updated_at: now,

@@ -73,6 +73,7 @@ fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String
         roles: roles.into_iter().collect(),
         groups: groups.into_iter().collect(),
         password: None,
+        source: None,
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,

@@ -76,6 +76,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         roles: new.roles.into_iter().collect(),
         groups: new.groups.into_iter().collect(),
         password: None,
+        source: None,
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,

@@ -469,7 +469,7 @@ impl Route {
     /// Returns whether `users` and `groups` admit the user.
     fn admits(&self, user: &User) -> bool {
         (self.users.is_empty() || self.users.iter().any(|listed| listed.is(user)))
-            && (self.groups.is_empty() || self.groups.iter().any(|group| user.groups.contains(group)))
+            && (self.groups.is_empty() || self.groups.iter().any(|group| user.is_in_group(group)))
     }
 
     /// Creates a rule with a path and an access, and without further conditions.

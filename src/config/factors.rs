@@ -46,7 +46,7 @@ impl FactorsConfig {
     /// Returns the level that applies to the user: the highest of the general level and the levels
     /// of the user's groups.
     pub fn level_for(&self, user: &User) -> AssuranceLevel {
-        let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
+        let groups = user.all_groups().filter_map(|group| self.groups.get(group));
         groups.copied().fold(self.level, AssuranceLevel::max)
     }
 
@@ -73,6 +73,7 @@ mod tests {
             roles: [].into(),
             groups: groups.iter().map(ToString::to_string).collect(),
             password: None,
+            source: None,
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),

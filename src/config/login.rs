@@ -29,7 +29,7 @@ impl AppLoginConfig {
     /// Returns the account of a user.
     pub fn account_of(&self, user: &User) -> &LoginAccount {
         let mut groups = self.group_accounts.iter();
-        groups.find(|(group, _)| user.groups.contains(group)).map_or(&self.account, |(_, account)| account)
+        groups.find(|(group, _)| user.is_in_group(group)).map_or(&self.account, |(_, account)| account)
     }
 }
 

@@ -363,6 +363,7 @@ mod tests {
             roles: BTreeSet::new(),
             groups: BTreeSet::new(),
             password: Some(PasswordHash::new("$argon2id$1".to_owned())),
+            source: None,
             state: UserState::Enabled,
             created_at: at(0),
             updated_at: at(0),

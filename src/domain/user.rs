@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::secret::SecretHash;
+use crate::source::{SourceState, UserSource};
 use crate::time::UnixTime;
 use crate::username::Username;
 
@@ -158,8 +159,13 @@ pub struct User {
     /// Permissions in the provider.
     #[serde(default)]
     pub roles: BTreeSet<Role>,
+    /// Groups that were assigned in this installation. [`User::all_groups`] has the source's groups
+    /// too.
     #[serde(default)]
     pub groups: BTreeSet<String>,
+    /// Source that keeps the account. `None` for a local user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<UserSource>,
     /// Password hash. `None` if the user has no password.
     #[serde(default)]
     pub password: Option<PasswordHash>,
@@ -170,9 +176,22 @@ pub struct User {
 }
 
 impl User {
-    /// Returns whether the user may sign in.
+    /// Returns whether the user may sign in: enabled in this installation and at the source.
     pub fn is_enabled(&self) -> bool {
         self.state == UserState::Enabled
+            && self.source.as_ref().is_none_or(|source| source.state == SourceState::Enabled)
+    }
+
+    /// Returns the groups that were assigned in this installation or at the source, sorted, each
+    /// once.
+    pub fn all_groups(&self) -> impl Iterator<Item = &String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.groups.union(self.source.as_ref().map_or(&NONE, |source| &source.groups))
+    }
+
+    /// Returns whether the user is in this group.
+    pub fn is_in_group(&self, group: &str) -> bool {
+        self.groups.contains(group) || self.source.as_ref().is_some_and(|source| source.groups.contains(group))
     }
 
     /// Returns whether the address, the username, the name or a word of the name begins with the
@@ -231,6 +250,7 @@ mod tests {
             roles: BTreeSet::new(),
             groups: BTreeSet::new(),
             password: None,
+            source: None,
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),

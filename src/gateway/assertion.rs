@@ -100,7 +100,7 @@ fn claims(
         email_verified,
         name: Some(who.full_name().to_owned()).filter(|name| !name.is_empty()),
         preferred_username: who.username().map(str::to_owned),
-        groups: who.groups().iter().cloned().collect(),
+        groups: who.groups().cloned().collect(),
         sid: session.map(|session| session.to_string()),
         iat: now,
         exp: now.plus(LIFETIME),

@@ -182,7 +182,7 @@ fn value_of(
 fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, UnwritableGroups> {
     let delimiter = format.groups_delimiter.as_char();
     let groups: Option<Vec<Vec<u8>>> =
-        who.groups().iter().map(|group| encode_group(group, format.names, delimiter)).collect();
+        who.groups().map(|group| encode_group(group, format.names, delimiter)).collect();
     let groups = groups.ok_or(UnwritableGroups::Letters)?.join([delimiter as u8].as_slice());
     if groups.len() > MAX_GROUPS_LENGTH { Err(UnwritableGroups::TooLong) } else { Ok(groups) }
 }
@@ -281,6 +281,7 @@ mod tests {
             roles: BTreeSet::new(),
             groups: groups.iter().map(|group| (*group).to_owned()).collect(),
             password: None,
+            source: None,
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),

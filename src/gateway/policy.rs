@@ -393,7 +393,7 @@ fn judge<'a, 'c>(
     if !rule.users.is_empty() && !rule.users.iter().any(|user| who.is(user)) {
         return Err(Refused::User);
     }
-    if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.groups().contains(group)) {
+    if !rule.groups.is_empty() && !rule.groups.iter().any(|group| who.is_in_group(group)) {
         return Err(Refused::Group);
     }
     proof.judge(rule, asked.now)?;
@@ -489,6 +489,7 @@ mod tests {
             roles: BTreeSet::new(),
             groups: BTreeSet::from(["staff".to_owned()]),
             password: None,
+            source: None,
             state: UserState::Enabled,
             created_at: TIME,
             updated_at: TIME,

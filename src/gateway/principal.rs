@@ -1,8 +1,6 @@
 //! Authenticated user of this or another issuer, with the attributes that rules and identity
 //! headers use. Pure.
 
-use std::collections::BTreeSet;
-
 use sealgate_config::RuleUser;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::user::User;
@@ -50,10 +48,20 @@ impl<'a> Principal<'a> {
         }
     }
 
-    pub(super) fn groups(self) -> &'a BTreeSet<String> {
+    /// Returns the groups, sorted, each once.
+    pub(super) fn groups(self) -> impl Iterator<Item = &'a String> {
+        let (user, foreign) = match self {
+            Self::Local(user) => (Some(user.all_groups()), None),
+            Self::Foreign(foreign) => (None, Some(foreign.groups.iter())),
+        };
+        user.into_iter().flatten().chain(foreign.into_iter().flatten())
+    }
+
+    /// Returns whether the user is in this group.
+    pub(super) fn is_in_group(self, group: &str) -> bool {
         match self {
-            Self::Local(user) => &user.groups,
-            Self::Foreign(foreign) => &foreign.groups,
+            Self::Local(user) => user.is_in_group(group),
+            Self::Foreign(foreign) => foreign.groups.contains(group),
         }
     }
 

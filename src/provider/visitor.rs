@@ -160,7 +160,7 @@ impl Visitor {
 
     /// Returns the user's role in the console, if the console is enabled.
     pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
-        console_role(ctx, &self.user.roles, &self.user.groups)
+        console_role(ctx, &self.user.roles, |group| self.user.is_in_group(group))
     }
 
     /// Returns the CSRF token of a form on an account or console page. It is bound to the user, the
@@ -210,11 +210,11 @@ impl Visitor {
 pub(super) fn console_role(
     ctx: &RequestContext<'_>,
     roles: &BTreeSet<Role>,
-    groups: &BTreeSet<String>,
+    is_in_group: impl Fn(&str) -> bool,
 ) -> Option<ConsoleRole> {
     let console = &ctx.sealgate.config.console;
     let is = |role, group: &Option<String>| {
-        roles.contains(&role) || group.as_ref().is_some_and(|group| groups.contains(group))
+        roles.contains(&role) || group.as_ref().is_some_and(|group| is_in_group(group))
     };
     match () {
         () if !console.enabled => None,

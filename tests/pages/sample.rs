@@ -135,6 +135,7 @@ impl Sample {
             roles: [Role::Admin].into(),
             groups: [self.client.to_owned()].into(),
             password: None,
+            source: None,
             state: UserState::Enabled,
             created_at: AT,
             updated_at: AT,

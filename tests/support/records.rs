@@ -61,6 +61,7 @@ pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User
         roles: [].into(),
         groups: [].into(),
         password: None,
+        source: None,
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,

@@ -72,7 +72,7 @@ impl UserClaims {
             claims.phone_number.clone_from(&user.phone_number);
         }
         if scope.contains(ScopeValue::Groups) {
-            claims.groups = Some(user.groups.clone());
+            claims.groups = Some(user.all_groups().cloned().collect());
         }
         claims
     }
@@ -82,8 +82,8 @@ impl UserClaims {
 pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
     // In JSON, each group takes two quotes and a comma in addition. Escapes are rare, because group
     // names have no invisible characters.
-    let size: usize = user.groups.iter().map(|group| group.len() + 3).sum();
-    (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.groups.clone())
+    let size: usize = user.all_groups().map(|group| group.len() + 3).sum();
+    (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.all_groups().cloned().collect())
 }
 
 /// UserInfo response (OpenID Connect Core §5.3.2).

@@ -63,7 +63,7 @@ pub(super) fn of_roles(
         let has = |group: &Option<String>| group.as_ref().is_some_and(|group| groups.contains(group));
         (roles.clone(), has(&console.admins), has(&console.developers))
     };
-    let role = visitor::console_role(ctx, after.0, after.1);
+    let role = visitor::console_role(ctx, after.0, |group| after.1.contains(group));
     match before {
         None => (sources(after) != (BTreeSet::new(), false, false)).then_some(GuardedChange::AddUser(role)),
         Some(before) => (sources(before) != sources(after)).then_some(GuardedChange::SetRole(role)),

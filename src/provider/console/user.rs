@@ -170,7 +170,7 @@ async fn save(
     };
     let next = User { roles: typed.roles.clone(), groups, ..user.clone() };
     let own = is_own(console_user, user);
-    if own && visitor::console_role(ctx, &next.roles, &next.groups) != Some(ConsoleRole::Administrator) {
+    if own && visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group)) != Some(ConsoleRole::Administrator) {
         return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::OwnRole])).await;
     }
     if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))

@@ -143,6 +143,7 @@ async fn create(
         roles: [].into(),
         groups: [].into(),
         password,
+        source: None,
         state: UserState::Enabled,
         created_at: ctx.now,
         updated_at: ctx.now,

@@ -122,7 +122,7 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
         }
         ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],
-        ScopeValue::Groups => user.groups.iter().cloned().map(Some).collect(),
+        ScopeValue::Groups => user.all_groups().cloned().map(Some).collect(),
     };
     values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
 }
