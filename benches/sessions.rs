@@ -101,7 +101,7 @@ async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
 fn person(sub: Subject, number: u64) -> User {
     User {
         sub,
-        email: Email::parse(&format!("person{number}@example.test")).unwrap(),
+        email: Email::parse(&format!("person{number}@example.test")),
         username: None,
         email_verified: true,
         name: "Ayşe Yılmaz".into(),

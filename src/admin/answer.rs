@@ -203,7 +203,6 @@ shown! {
     /// A user, and the effects of the command.
     pub UserAnswer of user: User {
         sub: Subject = user.sub;
-        email: Email = user.email;
         email_verified: bool = user.email_verified;
         name: String = user.name;
         roles: BTreeSet<Role> = user.roles;
@@ -212,6 +211,7 @@ shown! {
         created_at: UnixTime = user.created_at;
         updated_at: UnixTime = user.updated_at;
     } optional {
+        email: Email = user.email;
         username: Username = user.username;
         phone_number: String = user.phone_number;
         picture: String = user.picture;

@@ -5,9 +5,11 @@ use std::ops::Deref;
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches};
 use serde::{Deserialize, Serialize};
 
+use crate::user_settings::NewNames;
 use crate::users::UserRef;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
@@ -40,6 +42,54 @@ impl Args for UserRef {
 impl FromArgMatches for UserRef {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         UserArgument::from_arg_matches(matches).map(|argument| argument.user)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[derive(Args)]
+struct NewNamesArguments {
+    /// E-mail address or username; the user signs in with it. A user with only a username receives no mail and needs
+    /// --password-stdin
+    #[arg(value_name = "EMAIL|USERNAME", value_parser = new_name)]
+    sign_in_name: NewNames,
+    /// Username in addition to an e-mail address; the user can sign in with it, and applications may show it
+    #[arg(long, value_parser = username)]
+    username: Option<Username>,
+}
+
+/// Parses an e-mail address or a username.
+fn new_name(text: &str) -> Result<NewNames, &'static str> {
+    let names = if text.contains('@') {
+        NewNames { email: Some(email(text)?), username: None }
+    } else {
+        NewNames { email: None, username: Some(username(text)?) }
+    };
+    Ok(names)
+}
+
+impl Args for NewNames {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        NewNamesArguments::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        NewNamesArguments::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for NewNames {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let NewNamesArguments { sign_in_name: mut names, username } = NewNamesArguments::from_arg_matches(matches)?;
+        if names.username.is_some() && username.is_some() {
+            let fault = "--username needs an e-mail address before it; a user has only one username";
+            return Err(Error::raw(ErrorKind::ArgumentConflict, fault));
+        }
+        names.username = names.username.or(username);
+        Ok(names)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

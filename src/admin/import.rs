@@ -91,10 +91,10 @@ variants. Each is replaced by argon2id at the first sign-in. MD5, DES, plain-tex
 a second to verify are refused. Invite users with such a hash instead (user invite --from), or leave the hash out and send an \
 invitation afterwards (user resend-invitation EMAIL). Before the invitation, a user without a hash cannot sign in.
 
-The first line of a CSV file names the columns: email and name, and any of username, groups, password_hash, email_verified, \
-phone_number. From LDIF, these attributes are read: mail, the name (displayName, cn, or givenName with sn), uid, userPassword, and \
+The first line of a CSV file names the columns: name, email or username, and any of groups, password_hash, email_verified, \
+phone_number. A user without an e-mail address needs a username. From LDIF, these attributes are read: mail, the name (displayName, cn, or givenName with sn), uid, userPassword, and \
 the cn of each memberOf as a group. Entries that are not users are skipped. For htpasswd, give the domain of the addresses with \
---email-domain.";
+--email-domain; without it, the users have only their usernames.";
 
 /// Users to import.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
@@ -150,7 +150,9 @@ pub(super) async fn existing(
         if number % STEP == 0 {
             tokio::task::yield_now().await;
         }
-        if directory.store.user_by_email(&user.email).await?.is_some() {
+        if let Some(email) = &user.email
+            && directory.store.user_by_email(email).await?.is_some()
+        {
             faults.push(LineFault::in_field(
                 *line,
                 "email",
@@ -193,7 +195,14 @@ impl CheckedUsers {
         let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::in_field(line, field, fault));
         let email = match row.email.as_str() {
             "" => {
-                fault("email", "the e-mail address is missing, and users sign in with it");
+                if row.username.is_empty() {
+                    fault(
+                        "email",
+                        "the user has neither an e-mail address nor a username, and users sign in with them",
+                    );
+                } else if row.email_verified {
+                    fault("email_verified", "the user has no e-mail address that could be verified; write false");
+                }
                 None
             }
             email => Email::parse(email).filter(|email| is_visible(email.as_str())).or_else(|| {
@@ -241,7 +250,9 @@ impl CheckedUsers {
         if let Some(username) = &username {
             twice("username", username.lookup_key());
         }
-        let (Some(email), true) = (email, self.faults.len() == before) else { return };
+        if self.faults.len() != before {
+            return;
+        }
         if let Some((_, scheme)) = &hash {
             *self.hashes.entry((*scheme).to_owned()).or_default() += 1;
         }

@@ -8,7 +8,7 @@ use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::directory::{CommandError, Directory, Mailing};
 use super::user_settings::Invitee;
 use crate::users;
-use crate::users::{UserRef, email_taken, faults, find_conflict};
+use crate::users::{UserRef, faults, find_conflict, name_taken};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use sealgate_domain::audit::{Actor, AuditKind};
@@ -47,7 +47,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
         AddOutcome::Exists => {
-            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email)));
+            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
@@ -64,7 +64,7 @@ fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String
     let now = directory.clock.now();
     let user = User {
         sub: Subject::from_random(random(directory.entropy)),
-        email,
+        email: Some(email),
         email_verified: false,
         username,
         name,
@@ -113,14 +113,17 @@ pub(super) async fn resend(
     else {
         return Err(users::absent(user));
     };
-    let email = user.value.email.as_str();
+    let name = user.value.sign_in_name();
     if !user.value.is_enabled() {
-        return Err(CommandError::invalid(format!("{email} is disabled; enable the account first")));
+        return Err(CommandError::invalid(format!("{name} is disabled; enable the account first")));
     }
     let factors = store.factors(invited_user.sub).await?.map(|factors| factors.value);
     if is_used(&user.value, factors.as_ref()) {
-        let error = format!("{email} already has a password or a passkey and needs no invitation");
+        let error = format!("{name} already has a password or a passkey and needs no invitation");
         return Err(CommandError::Exists(error));
+    }
+    if user.value.email.is_none() {
+        return Err(CommandError::invalid(format!("{name} has no e-mail address; {NEEDS_ADDRESS}")));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(invited_user.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
@@ -140,7 +143,7 @@ pub(super) async fn resend(
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!(
-            "the user {email} was changed at the same time; check the account and try again"
+            "the user {name} was changed at the same time; check the account and try again"
         )));
     }
     record_sent(directory, invited_user.sub, link.is_some()).await;
@@ -157,7 +160,7 @@ pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<
         open
     });
     if !withdrawn.await? {
-        let error = format!("{} has no pending invitation", user.email.as_str());
+        let error = format!("{} has no pending invitation", user.sign_in_name());
         return Err(CommandError::Absent(error));
     }
     directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
@@ -235,7 +238,7 @@ impl<'a> InvitationSender<'a> {
     /// Returns the reasons why a user cannot be invited by mail, one line each.
     fn faults(&self, user: &User, app: Option<&str>) -> Vec<String> {
         let mut faults = Vec::new();
-        if let Some(fault) = mail_fault(&user.email) {
+        if let Some(fault) = user.email.as_ref().and_then(mail_fault) {
             faults.push(fault.to_owned());
         }
         faults.extend(app.and_then(|app| self.app_fault(app)));
@@ -295,16 +298,21 @@ impl<'a> InvitationSender<'a> {
         language: Language,
     ) -> Result<WaitingMail, CommandError> {
         let (entropy, now) = (self.directory.entropy, self.directory.clock.now());
+        let to = user.email.clone().ok_or_else(|| CommandError::invalid(NEEDS_ADDRESS))?;
         let app = app.and_then(|app| self.title(app)).map(str::to_owned);
         let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
         let id = MailId::from_bytes(random(entropy));
-        let message = MailMessage { to: Some(user.email.clone()), language, at: now, origin: None, mail };
+        let message = MailMessage { to: Some(to), language, at: now, origin: None, mail };
         self.directory.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
             tracing::error!(%error, "cannot seal an invitation; it is not sent");
             CommandError::invalid("the invitation cannot be sealed; see the server's log")
         })
     }
 }
+
+/// Reason to refuse an invitation without an address, and what to do.
+pub(super) const NEEDS_ADDRESS: &str = "an invitation needs an e-mail address; add one with `user set --email`, or give the \
+    user a password with `user set-password`";
 
 /// Returns the reason why mail cannot be delivered to an address, if any.
 pub(super) fn mail_fault(email: &Email) -> Option<&'static str> {

@@ -17,15 +17,12 @@ use sealgate_domain::username::Username;
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// E-mail address; the user signs in with it
-    #[arg(value_name = "EMAIL", value_parser = arguments::email)]
-    pub email: Email,
     /// Full name
     #[arg(long)]
     pub name: String,
-    /// Username; the user can sign in with it, and applications may show it
-    #[arg(long, value_parser = arguments::username)]
-    pub username: Option<Username>,
+    /// Names to sign in with
+    #[command(flatten)]
+    pub names: NewNames,
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER")]
     pub phone: Option<String>,
@@ -44,6 +41,24 @@ pub struct NewUser {
     /// First credential of the user
     #[command(flatten)]
     pub password: NewPassword,
+}
+
+/// Names of a new user: an e-mail address, a username or both.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewNames {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<Email>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<Username>,
+}
+
+impl NewNames {
+    /// Returns the name that identifies the account: see `User::sign_in_name`.
+    pub fn sign_in_name(&self) -> &str {
+        let address = self.email.as_ref().map(Email::as_str);
+        address.or(self.username.as_ref().map(Username::as_str)).unwrap_or_default()
+    }
 }
 
 /// Text of `user invite --help`.
@@ -163,10 +178,17 @@ pub struct Invitee {
     pub print_link: bool,
 }
 
-impl From<NewUser> for Invitee {
-    fn from(new: NewUser) -> Self {
-        let NewUser { email, username, name, phone, picture, roles, groups, .. } = new;
-        Self { email, username, name, phone, picture, roles, groups, app: None, language: None, print_link: false }
+impl TryFrom<NewUser> for Invitee {
+    type Error = &'static str;
+
+    fn try_from(new: NewUser) -> Result<Self, Self::Error> {
+        let NewUser { names: NewNames { email, username }, name, phone, picture, roles, groups, .. } = new;
+        let email = email.ok_or(
+            "without --password-stdin the user is invited, and an invitation needs an e-mail address; give the \
+             address, or the password",
+        )?;
+        let (app, language, print_link) = (None, None, false);
+        Ok(Self { email, username, name, phone, picture, roles, groups, app, language, print_link })
     }
 }
 
@@ -177,10 +199,13 @@ impl From<NewUser> for Invitee {
 #[expect(clippy::struct_excessive_bools, reason = "independent flags of the command line")]
 pub struct UserChanges {
     /// New e-mail address; not verified unless --email-verified is given
-    #[arg(long, value_parser = arguments::email)]
+    #[arg(long, value_parser = arguments::email, conflicts_with = "no_email")]
     pub(super) email: Option<Email>,
+    /// Remove the e-mail address; the user signs in with the username
+    #[arg(long)]
+    pub(super) no_email: bool,
     /// Mark the address as verified
-    #[arg(long, conflicts_with = "email_unverified")]
+    #[arg(long, conflicts_with_all = ["email_unverified", "no_email"])]
     pub(super) email_verified: bool,
     /// Mark the address as not verified
     #[arg(long)]

@@ -67,9 +67,9 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
     let now = directory.clock.now();
     let mut user = User {
         sub: Subject::from_random(random(directory.entropy)),
-        email: new.email,
+        email: new.names.email,
         email_verified: new.email_verified,
-        username: new.username,
+        username: new.names.username,
         name: new.name,
         phone_number: new.phone,
         picture: new.picture,
@@ -82,8 +82,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         updated_at: now,
     };
     let password = &new.password.secret;
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    let refused = directory.passwords.check(password, &owner).await?.err().map(|fault| fault.to_string());
+    let refused = directory.passwords.check(password, &Owner::of(&user)).await?.err().map(|fault| fault.to_string());
     let faults: Vec<String> = refused.into_iter().chain(faults(&user)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
@@ -96,7 +95,7 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
         AddOutcome::Exists => {
-            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| email_taken(&user.email)));
+            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
     directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
@@ -127,16 +126,18 @@ async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -
     }
     // The same commit notifies the old mailbox and removes all links of the account.
     let left = |before: &User, after: &User| {
-        let is_moved = before.email.lookup_key() != after.email.lookup_key();
+        let key = |user: &User| user.email.as_ref().map(Email::lookup_key);
+        let is_moved = key(before) != key(after);
         is_moved.then(|| AddressLeft { mails: notice_to_old_address(directory, before), links: remove_links })
     };
     let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(user)),
-        RenameOutcome::EmailTaken => return Err(email_taken(&next.email)),
+        RenameOutcome::EmailTaken => return Err(next.email.as_ref().map_or_else(|| name_taken(&next), email_taken)),
         RenameOutcome::UsernameTaken => {
-            return Err(next.username.as_ref().map_or_else(|| email_taken(&next.email), username_taken));
+            return Err(next.username.as_ref().map_or_else(|| name_taken(&next), username_taken));
         }
+        RenameOutcome::Nameless => return Err(CommandError::invalid(NAMELESS)),
     };
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
@@ -153,10 +154,10 @@ fn remove_links(links: &mut AccountLinks) {
     links.undos.clear();
 }
 
-/// Creates the notification to the previous address. The audit event triggers the notification to
-/// the new address.
+/// Creates the notification to the previous address, if there is one. The audit event triggers the
+/// notification to the new address.
 fn notice_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
-    let Mailing::On(sealgate) = directory.mailing else { return Vec::new() };
+    let (Mailing::On(sealgate), Some(address)) = (directory.mailing, &before.email) else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %before.sub, "the old address is not notified of the change: too many \
             messages are queued");
@@ -165,7 +166,7 @@ fn notice_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<Waitin
     let (id, now) = (MailId::from_bytes(random(directory.entropy)), directory.clock.now());
     let mail = Mail::Notice { notice: Notice::AdministratorActed, count: 1 };
     let language = sealgate.config.pages.default_language;
-    let message = MailMessage { to: Some(before.email.clone()), language, at: now, origin: None, mail };
+    let message = MailMessage { to: Some(address.clone()), language, at: now, origin: None, mail };
     match directory.store.new_mail((id, random(directory.entropy)), Some(before.sub), &message, now) {
         Ok(mail) => vec![mail],
         Err(error) => {
@@ -180,9 +181,10 @@ fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
     let before = user.clone();
     if let Some(email) = &changes.email {
         // The user has not verified the new address.
-        user.email_verified &= email.lookup_key() == user.email.lookup_key();
-        user.email = email.clone();
+        user.email_verified &= user.has_email(email);
     }
+    user.email_verified &= !changes.no_email;
+    replace(&mut user.email, changes.email.as_ref(), changes.no_email);
     if changes.email_verified || changes.email_unverified {
         user.email_verified = changes.email_verified;
     }
@@ -233,8 +235,7 @@ async fn set_password(
     password: &Secret,
 ) -> Result<Answer, CommandError> {
     let user = find(directory, user_ref).await?;
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
-    let judged = directory.passwords.check(password, &owner).await?;
+    let judged = directory.passwords.check(password, &Owner::of(&user)).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
@@ -301,6 +302,9 @@ fn with_ended(user: User, ended: Ended) -> Answer {
     UserAnswer { sessions_ended, grants_ended, ..UserAnswer::from(user) }.into()
 }
 
+/// Error about a user without a name.
+const NAMELESS: &str = "a user needs an e-mail address or a username; the only one of the two cannot be removed";
+
 /// User as named by an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -352,8 +356,10 @@ pub(super) fn absent(user: &UserRef) -> CommandError {
 
 /// Returns the error if an existing user has the e-mail address or the username.
 pub(super) async fn find_conflict(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
-    if directory.store.user_by_email(&new.email).await?.is_some() {
-        return Ok(Some(email_taken(&new.email)));
+    if let Some(email) = &new.email
+        && directory.store.user_by_email(email).await?.is_some()
+    {
+        return Ok(Some(email_taken(email)));
     }
     match &new.username {
         Some(username) if directory.store.user_by_username(username).await?.is_some() => {
@@ -363,11 +369,16 @@ pub(super) async fn find_conflict(directory: &Directory<'_>, new: &User) -> Resu
     }
 }
 
-pub(super) fn email_taken(email: &Email) -> CommandError {
+fn email_taken(email: &Email) -> CommandError {
     CommandError::Exists(format!("a user with the e-mail address {} already exists", email.as_str()))
 }
 
-pub(super) fn username_taken(username: &Username) -> CommandError {
+/// Returns the error if another user has one of the names.
+pub(super) fn name_taken(user: &User) -> CommandError {
+    CommandError::Exists(format!("a user with the name {} already exists", user.sign_in_name()))
+}
+
+fn username_taken(username: &Username) -> CommandError {
     CommandError::Exists(format!("a user with the username {username} already exists"))
 }
 
@@ -377,7 +388,12 @@ pub(super) fn faults(user: &User) -> Vec<String> {
     if !is_line(&user.name, MAX_NAME_LENGTH) {
         faults.push(format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
     }
-    if !is_visible(user.email.as_str()) {
+    match user.fault() {
+        Some(_) if user.email.is_none() && user.username.is_none() => faults.push(NAMELESS.to_owned()),
+        Some(fault) => faults.push(fault.to_owned()),
+        None => {}
+    }
+    if user.email.as_ref().is_some_and(|email| !is_visible(email.as_str())) {
         faults.push("the e-mail address has invisible characters".to_owned());
     }
     if user.phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {

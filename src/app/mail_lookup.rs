@@ -11,7 +11,7 @@ use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::User;
+use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_store::{Committed, Loaded, StoreError};
 use sealgate_system::clock::random;
 
@@ -24,10 +24,10 @@ pub const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// Reply to a request for a password reset.
 enum ResetReply {
-    /// An e-mail with a link to set a new password.
-    Link,
-    /// An e-mail about an account that has no password.
-    PasskeysOnly,
+    /// An e-mail to this address with a link to set a new password.
+    Link(Email),
+    /// An e-mail to this address about an account that has no password.
+    PasskeysOnly(Email),
     /// No e-mail, for this reason.
     Nothing(&'static str),
 }
@@ -60,17 +60,18 @@ pub async fn reset(
     }
     let reply = reply_for(sealgate, &user).await?;
     let (committed, detail) = match reply {
-        ResetReply::Link => {
+        ResetReply::Link(to) => {
             let (link, token) = LinkToken::new(user.sub, random(sealgate.entropy.as_ref()));
-            let mail = new_mail(sealgate, now, &user, message, Mail::Reset { token: token.expose().to_owned() })?;
+            let reset = Mail::Reset { token: token.expose().to_owned() };
+            let mail = new_mail(sealgate, now, (user.sub, to), message, reset)?;
             let link =
                 ResetLink { hash: link.hash, account: AccountMark::from_user(&user), expires_at: now.plus(RESET_LIFE) };
             let add = |links: &mut AccountLinks| links.add_reset(link.clone(), now);
             let committed = store.replace_mail_and_change_links(request_mail, &[mail], user.sub, add).await?;
             (committed, "link mailed")
         }
-        ResetReply::PasskeysOnly => {
-            let mail = new_mail(sealgate, now, &user, message, Mail::PasskeysOnly)?;
+        ResetReply::PasskeysOnly(to) => {
+            let mail = new_mail(sealgate, now, (user.sub, to), message, Mail::PasskeysOnly)?;
             (store.replace_mail(request_mail, &[mail]).await?, "has passkeys only")
         }
         ResetReply::Nothing(why) => (store.replace_mail(request_mail, &[]).await?, why),
@@ -87,17 +88,20 @@ async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, Store
     if !user.is_enabled() {
         return Ok(ResetReply::Nothing("account disabled"));
     }
+    let Some(email) = user.email.clone() else {
+        return Ok(ResetReply::Nothing("no address"));
+    };
     // An address that was not verified may belong to another person.
     if !user.email_verified {
         return Ok(ResetReply::Nothing("address not verified"));
     }
     if user.password.is_some() {
-        return Ok(ResetReply::Link);
+        return Ok(ResetReply::Link(email));
     }
     // Access to the mailbox alone must not give access to an account without a password.
     let factors = sealgate.store.factors(user.sub).await?;
     let has_passkey = factors.is_some_and(|factors| factors.value.has_passkey());
-    Ok(if has_passkey { ResetReply::PasskeysOnly } else { ResetReply::Nothing("no password") })
+    Ok(if has_passkey { ResetReply::PasskeysOnly(email) } else { ResetReply::Nothing("no password") })
 }
 
 /// Creates an e-mail for the user, with the language and the origin of the request. The e-mail is
@@ -105,14 +109,14 @@ async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, Store
 fn new_mail(
     sealgate: &Sealgate,
     now: UnixTime,
-    user: &User,
+    (subject, to): (Subject, Email),
     message: &MailMessage,
     mail: Mail,
 ) -> Result<WaitingMail, StoreError> {
     let entropy = sealgate.entropy.as_ref();
     let id = MailId::from_bytes(random(entropy));
-    let message = MailMessage { to: Some(user.email.clone()), mail, ..message.clone() };
-    let mail = sealgate.store.new_mail((id, random(entropy)), Some(user.sub), &message, now)?;
+    let message = MailMessage { to: Some(to), mail, ..message.clone() };
+    let mail = sealgate.store.new_mail((id, random(entropy)), Some(subject), &message, now)?;
     // The modulo bias of a 32-bit number is negligible.
     let delay = u64::from(u32::from_be_bytes(random(entropy))) % (MAX_DELAY.as_secs() + 1);
     let due_at = now.plus(Duration::from_secs(delay));
@@ -139,7 +143,9 @@ pub async fn address(
     };
     let owner = store.user_by_email(to).await?.filter(|owner| Some(owner.sub) != wanted.value.subject);
     let (subject, to, mail) = match owner {
-        Some(owner) if owner.is_enabled() => (Some(owner.sub), owner.email, Mail::AccountExists { purpose: *purpose }),
+        Some(User { sub, email: Some(email), state: UserState::Enabled, .. }) => {
+            (Some(sub), email, Mail::AccountExists { purpose: *purpose })
+        }
         Some(_) => return store.replace_mail(wanted, &[]).await,
         None => {
             let mail = Mail::VerificationCode { code: code.clone(), purpose: *purpose };

@@ -41,7 +41,8 @@ async fn queue(
     notice_context: &NoticeContext,
 ) -> Result<(), StoreError> {
     let store = &sealgate.store;
-    let Some(user) = store.user(subject).await? else { return Ok(()) };
+    // A user without an address receives no notification.
+    let Some(email) = store.user(subject).await?.and_then(|user| user.email) else { return Ok(()) };
     let now = sealgate.clock.now();
     let entropy = sealgate.entropy.as_ref();
     let language = notice_context.language.unwrap_or(sealgate.config.pages.default_language);
@@ -56,7 +57,7 @@ async fn queue(
         .add_notice((subject, notice_context.notice), now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
             let mail = Mail::Notice { notice: notice_context.notice, count };
-            let (to, origin) = (Some(user.email.clone()), origin.clone());
+            let (to, origin) = (Some(email.clone()), origin.clone());
             let message = MailMessage { to, language, at: event.at, origin, mail };
             let mail = store.new_mail((id, random(entropy)), Some(subject), &message, now)?;
             Ok(WaitingMail { due_at, ..mail })

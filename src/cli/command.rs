@@ -42,7 +42,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
                      --email-verified out, or give the password",
                 ));
             }
-            Box::new((*new).into())
+            Box::new((*new).try_into().map_err(CommandFailure::line)?)
         }
         command => return Ok(command),
     };
@@ -214,45 +214,42 @@ pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> 
 }
 
 fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
-    let email = answer.text("email");
+    let name = answer.sign_in_name();
     let ended = || format!("{} and {}", answer.sessions(), answer.grants());
     let text = match command {
-        UserCommand::Add(_) => format!("Created user {email} with ID {}", answer.text("sub")),
+        UserCommand::Add(_) => format!("Created user {name} with ID {}", answer.text("sub")),
         UserCommand::InviteUser(_) | UserCommand::ResendInvitation { .. }
             if answer.0.contains_key("invitation_link") =>
         {
             let text = format!(
-                "Invited user {email} with ID {}; the link works once, until {}",
+                "Invited user {name} with ID {}; the link works once, until {}",
                 answer.text("sub"),
                 answer.text("invitation_expires_at")
             );
             return Some((text, &["invitation_link"]));
         }
         UserCommand::InviteUser(_) => format!(
-            "Invited user {email} with ID {}; the link is valid until {}",
+            "Invited user {name} with ID {}; the link is valid until {}",
             answer.text("sub"),
             answer.text("invitation_expires_at")
         ),
         UserCommand::ResendInvitation { .. } => {
-            format!(
-                "Sent a new invitation to {email}; the link is valid until {}",
-                answer.text("invitation_expires_at")
-            )
+            format!("Sent a new invitation to {name}; the link is valid until {}", answer.text("invitation_expires_at"))
         }
-        UserCommand::RevokeInvitation(_) => format!("Revoked the invitation of user {email}"),
-        UserCommand::Set { .. } => format!("Changed user {email}"),
-        UserCommand::SetPassword { .. } => format!("Set the password of user {email}; revoked {}", ended()),
-        UserCommand::Disable(_) => format!("Disabled user {email}; revoked {}", ended()),
-        UserCommand::Enable(_) => format!("Enabled user {email}"),
-        UserCommand::Delete(_) => format!("Deleted user {email}"),
+        UserCommand::RevokeInvitation(_) => format!("Revoked the invitation of user {name}"),
+        UserCommand::Set { .. } => format!("Changed user {name}"),
+        UserCommand::SetPassword { .. } => format!("Set the password of user {name}; revoked {}", ended()),
+        UserCommand::Disable(_) => format!("Disabled user {name}; revoked {}", ended()),
+        UserCommand::Enable(_) => format!("Enabled user {name}"),
+        UserCommand::Delete(_) => format!("Deleted user {name}"),
         UserCommand::Revoke(of) => format!("Revoked {} of user {}", ended(), of.user()),
         UserCommand::ResetFactors(_) => {
             let removed = counted(answer.number("factors_removed"), "two-factor method");
-            let text = format!("Removed {removed} of user {email}; revoked {}", ended());
+            let text = format!("Removed {removed} of user {name}; revoked {}", ended());
             return Some((text, &["enrolment_link", "link_expires_at"]));
         }
-        UserCommand::UnblockFactors(_) if answer.is("unblocked") => format!("Unblocked the codes of user {email}"),
-        UserCommand::UnblockFactors(_) => format!("The codes of user {email} were not blocked"),
+        UserCommand::UnblockFactors(_) if answer.is("unblocked") => format!("Unblocked the codes of user {name}"),
+        UserCommand::UnblockFactors(_) => format!("The codes of user {name} were not blocked"),
         _ => return None,
     };
     Some((text, &[]))
@@ -283,6 +280,11 @@ struct Facts<'a>(&'a Members);
 impl Facts<'_> {
     fn text(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| text_of(name, value))
+    }
+
+    /// Returns the e-mail address of a user, or the username of a user without an address.
+    fn sign_in_name(&self) -> String {
+        self.text(if self.0.contains_key("email") { "email" } else { "username" })
     }
 
     fn number(&self, name: &str) -> u64 {

@@ -126,7 +126,9 @@ fn user(email: &Email, access: &mut StoreAccess) -> Result<Option<UserAnswer>, C
         else {
             return Err(CommandFailure::other_answer());
         };
-        if let Some(user) = users.into_iter().find(|user| user.email.lookup_key() == email.lookup_key()) {
+        if let Some(user) =
+            users.into_iter().find(|user| user.email.as_ref().map(Email::lookup_key) == Some(email.lookup_key()))
+        {
             return Ok(Some(user));
         }
         after = next;

@@ -20,13 +20,7 @@ use sealgate_admin::users_file::{MAX_BYTES, MAX_INVITEE_BYTES, UsersFile, UsersF
 /// Reads the file that an import names.
 pub(super) fn read(import: &mut Import) -> Result<(), CommandFailure> {
     let source = &import.source;
-    let is_htpasswd = source.format == UsersFormat::Htpasswd;
-    if is_htpasswd && source.email_domain.is_none() {
-        return Err(CommandFailure::line(
-            "an htpasswd file has no e-mail addresses; give their domain: --email-domain example.org",
-        ));
-    }
-    if !is_htpasswd && source.email_domain.is_some() {
+    if source.format != UsersFormat::Htpasswd && source.email_domain.is_some() {
         return Err(CommandFailure::line("--email-domain requires --format htpasswd; other formats contain addresses"));
     }
     import.file = users_file::read(&whole(&source.file, MAX_BYTES)?, source);

@@ -575,7 +575,7 @@ impl RuleUser {
     pub fn is(&self, user: &User) -> bool {
         match self {
             Self::Sub(sub) => *sub == user.sub,
-            Self::Email(email) => user.email_verified && email.lookup_key() == user.email.lookup_key(),
+            Self::Email(email) => user.has_verified_email(email),
             Self::Foreign(_) => false,
         }
     }

@@ -64,7 +64,7 @@ mod tests {
     fn user(groups: &[&str]) -> User {
         User {
             sub: Subject::from_random([7; 16]),
-            email: Email::parse("anna@example.test").unwrap(),
+            email: Email::parse("anna@example.test"),
             username: None,
             email_verified: true,
             name: "Anna".to_owned(),

@@ -13,7 +13,7 @@ use crate::id::Id;
 use crate::language::Language;
 use crate::secret::{Sealed, SecretHash};
 use crate::time::UnixTime;
-use crate::user::{Email, Subject};
+use crate::user::{Email, Subject, User};
 
 /// Id of an e-mail. It is part of the `Message-ID`, so that receivers can detect duplicates.
 pub type MailId = Id<'q'>;
@@ -442,8 +442,17 @@ fn cut(answer: &str) -> String {
 /// address.
 pub fn partly_hidden(address: &Email) -> String {
     let (local, domain) = address.as_str().split_once('@').unwrap_or_default();
-    let first = local.chars().next().map(String::from).unwrap_or_default();
-    format!("{first}…@{domain}")
+    format!("{}@{domain}", first_letter(local))
+}
+
+/// Returns the name of an account for readers who may not know the whole name: the address as
+/// [`partly_hidden`] shows it, or the first letter of the username.
+pub fn partly_hidden_name(user: &User) -> String {
+    user.email.as_ref().map_or_else(|| first_letter(user.sign_in_name()), partly_hidden)
+}
+
+fn first_letter(name: &str) -> String {
+    name.chars().take(1).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::profile::MAX_PASSWORD_LENGTH;
 use crate::secret::Secret;
-use crate::user::{Email, plain_letters};
+use crate::user::{Email, User, plain_letters};
 use crate::username::Username;
 
 /// Minimum length of a password in characters. This is NIST's minimum for passwords that may be the
@@ -54,7 +54,7 @@ pub enum PasswordFault {
 /// User who owns the password, with the names that it must not contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
-    pub email: &'a Email,
+    pub email: Option<&'a Email>,
     pub username: Option<&'a Username>,
     pub name: &'a str,
 }
@@ -97,14 +97,19 @@ fn parts(password: &str) -> Vec<Zeroizing<String>> {
     chars.chunks(MAX_JUDGED_CHARS).map(|part| Zeroizing::new(part.iter().collect())).collect()
 }
 
-impl Owner<'_> {
+impl<'a> Owner<'a> {
+    /// Returns the owner of the user's password.
+    pub fn of(user: &'a User) -> Self {
+        Self { email: user.email.as_ref(), username: user.username.as_ref(), name: &user.name }
+    }
+
     /// Returns the owner's names in lower case without diacritics: address, local part, username,
     /// full name and its words.
     fn called(&self) -> Vec<String> {
-        let address = self.email.as_str();
-        let local = address.split('@').next().unwrap_or_default();
+        let address = self.email.map(Email::as_str);
+        let local = address.and_then(|address| address.split('@').next());
         let joined: String = self.name.split_whitespace().collect();
-        let names = [address, local, self.name.trim(), &joined].into_iter();
+        let names = address.into_iter().chain(local).chain([self.name.trim(), &joined]);
         let names = names.chain(self.username.map(Username::as_str)).chain(self.name.split_whitespace());
         names.map(plain_letters).filter(|name| name.chars().count() >= MIN_NAME_LENGTH).collect()
     }
@@ -117,7 +122,7 @@ mod tests {
     fn check(password: &str) -> Result<(), PasswordFault> {
         let email = Email::parse("ayse.isik@example.test").unwrap();
         let username = Username::parse("aisik34").unwrap();
-        let owner = Owner { email: &email, username: Some(&username), name: "Ayşe Nur Işıkoğlu" };
+        let owner = Owner { email: Some(&email), username: Some(&username), name: "Ayşe Nur Işıkoğlu" };
         check_form(&Secret::new(password), &owner)?;
         if is_common(password) { Err(PasswordFault::Common) } else { Ok(()) }
     }

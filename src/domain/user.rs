@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::secret::SecretHash;
@@ -45,7 +47,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// E-mail address for the sign-in, as the user typed it.
+/// E-mail address of a user, as the user typed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
@@ -139,15 +141,21 @@ pub enum UserState {
 }
 
 /// User as stored.
+///
+/// A user has an e-mail address, a username or both. A record without these names is neither read
+/// nor written (see [`User::fault`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct User {
     pub sub: Subject,
-    /// E-mail address for the sign-in.
-    pub email: Email,
-    /// Additional name to sign in with. It is also sent to applications. Only an operator or an
-    /// administrator can set it.
+    /// E-mail address for the sign-in. `None` if the user has only a username.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<Email>,
+    /// Name to sign in with. It is also sent to applications. Only an operator or an administrator
+    /// can set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<Username>,
+    /// Whether the user has proven to own the address. False without an address.
     pub email_verified: bool,
     pub name: String,
     /// Phone number in international format.
@@ -175,7 +183,57 @@ pub struct User {
     pub updated_at: UnixTime,
 }
 
+impl Serialize for User {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.fault() {
+            // The inherent function, which the derive generates.
+            None => Self::serialize(self, serializer),
+            Some(fault) => Err(S::Error::custom(fault)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for User {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The inherent function, which the derive generates.
+        let user = Self::deserialize(deserializer)?;
+        match user.fault() {
+            None => Ok(user),
+            Some(fault) => Err(D::Error::custom(fault)),
+        }
+    }
+}
+
 impl User {
+    /// Returns why the names of the user are not valid, or `None` if they are.
+    pub const fn fault(&self) -> Option<&'static str> {
+        match (&self.email, &self.username) {
+            (None, None) => Some("a user has an e-mail address or a username"),
+            (None, Some(_)) if self.email_verified => {
+                Some("a user without an e-mail address cannot have a verified one")
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name that identifies the account to its user: the e-mail address, or the username
+    /// of a user without an address. The user can sign in with it.
+    pub fn sign_in_name(&self) -> &str {
+        let address = self.email.as_ref().map(Email::as_str);
+        // A stored user has one of the names.
+        address.or(self.username.as_ref().map(Username::as_str)).unwrap_or_default()
+    }
+
+    /// Returns whether the user has this e-mail address.
+    pub fn has_email(&self, email: &Email) -> bool {
+        self.email.as_ref().is_some_and(|own| own.lookup_key() == email.lookup_key())
+    }
+
+    /// Returns whether the user has this e-mail address and has verified it.
+    pub fn has_verified_email(&self, email: &Email) -> bool {
+        self.email_verified && self.has_email(email)
+    }
+
     /// Returns whether the user may sign in: enabled in this installation and at the source.
     pub fn is_enabled(&self) -> bool {
         self.state == UserState::Enabled
@@ -201,9 +259,9 @@ impl User {
     /// identify a user, use [`Email::lookup_key`].
     pub fn matches_search(&self, typed: &str) -> bool {
         let typed = plain_letters(typed.trim());
-        let (address, name) = (plain_letters(self.email.as_str()), plain_letters(&self.name));
+        let name = plain_letters(&self.name);
         let within = name.match_indices(char::is_whitespace).map(|(at, space)| &name[at + space.len()..]);
-        address.starts_with(&typed)
+        self.email.as_ref().is_some_and(|email| plain_letters(email.as_str()).starts_with(&typed))
             || self.username.as_ref().is_some_and(|username| username.as_str().starts_with(&typed))
             || name.starts_with(&typed)
             || within.into_iter().any(|rest| rest.starts_with(&typed))
@@ -241,7 +299,7 @@ mod tests {
     fn users_are_found_by_prefixes_of_address_username_name_or_surname() {
         let user = User {
             sub: Subject::from_random([7; 16]),
-            email: Email::parse("gulsah.k@example.test").unwrap(),
+            email: Email::parse("gulsah.k@example.test"),
             username: Username::parse("gk34"),
             email_verified: true,
             name: "Gülşah İpek Işıkoğlu".to_owned(),

@@ -272,7 +272,7 @@ mod tests {
     fn user(name: &str, email: &str, groups: &[&str]) -> User {
         User {
             sub: Subject::from_random([1; 16]),
-            email: Email::parse(email).unwrap(),
+            email: Some(Email::parse(email).unwrap()),
             username: None,
             email_verified: true,
             name: name.to_owned(),

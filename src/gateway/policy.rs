@@ -480,7 +480,7 @@ mod tests {
     fn anna() -> User {
         User {
             sub: Subject::from_random([1; 16]),
-            email: Email::parse("anna@example.test").unwrap(),
+            email: Email::parse("anna@example.test"),
             username: None,
             email_verified: true,
             name: "Anna".into(),

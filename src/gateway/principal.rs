@@ -26,7 +26,7 @@ impl<'a> Principal<'a> {
     /// Returns the e-mail address, and whether it was verified.
     pub(super) fn email(self) -> Option<(&'a str, bool)> {
         match self {
-            Self::Local(user) => Some((user.email.as_str(), user.email_verified)),
+            Self::Local(user) => user.email.as_ref().map(|email| (email.as_str(), user.email_verified)),
             // Unverified addresses of other issuers' tokens are discarded earlier.
             Self::Foreign(foreign) => foreign.email.as_ref().map(|email| (email.as_str(), true)),
         }
@@ -67,7 +67,10 @@ impl<'a> Principal<'a> {
 
     /// Returns the name of the account to show on pages.
     pub(super) fn account(self) -> String {
-        self.email().map_or_else(|| self.name(), |(address, _)| address.to_owned())
+        match self {
+            Self::Local(user) => user.sign_in_name().to_owned(),
+            Self::Foreign(_) => self.email().map_or_else(|| self.name(), |(address, _)| address.to_owned()),
+        }
     }
 
     /// Returns whether this entry of a rule names the user.

@@ -14,7 +14,8 @@ use crate::inside::Frame;
 pub struct AddressPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    pub address: &'a str,
+    /// `None` if the account has no address.
+    pub address: Option<&'a str>,
     pub verified: bool,
     pub waiting: Option<WaitingCode<'a>>,
     pub problem: Option<AddressProblem>,
@@ -23,9 +24,16 @@ pub struct AddressPage<'a> {
 /// Mailed code that the user must type in this browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingCode<'a> {
-    OfAddress,
-    /// A code was sent to this new address, which will replace the account's address.
+    /// A code was sent to this address of the account.
+    OfAddress(&'a str),
+    /// A code was sent to this new address, which will become the account's address.
     OfNewAddress(&'a str),
+}
+
+impl WaitingCode<'_> {
+    const fn is_of_address(self) -> bool {
+        matches!(self, Self::OfAddress(_))
+    }
 }
 
 /// Reason why an address is not verified.
@@ -44,13 +52,14 @@ pub enum AddressProblem {
     Taken,
 }
 
-/// Page for changing the address. Its form sends `csrf` and `address`.
+/// Page for changing or adding the address. Its form sends `csrf` and `address`.
 #[derive(Template)]
 #[template(path = "account/new_address.html")]
 pub struct NewAddressPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    pub address: &'a str,
+    /// Current address. `None` if the account has no address.
+    pub address: Option<&'a str>,
     pub typed: &'a str,
     /// Domains that users may choose, separated by commas. Empty if every domain is permitted.
     pub domains: &'a str,
@@ -90,6 +99,11 @@ impl AddressPage<'_> {
 }
 
 impl NewAddressPage<'_> {
+    fn title(&self) -> Markup {
+        let t = self.inside.frame.t;
+        if self.address.is_some() { t.new_address_title() } else { t.new_address_title_added() }
+    }
+
     fn blames_address(&self) -> bool {
         use NewAddressProblem::{Domain, Malformed, NotAscii, Unchanged};
         matches!(self.problem, Some(Malformed | NotAscii | Domain | Unchanged))

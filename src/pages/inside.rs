@@ -47,6 +47,8 @@ pub enum Done {
     AddressChanged,
     /// The address was changed, without an undo link for the replaced address.
     AddressReturned,
+    /// The account had no address before.
+    AddressAdded,
     Session,
     OtherSessions,
     Withdrawn,
@@ -72,12 +74,13 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 23] = [
+    const ALL: [(Self, &'static str); 24] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
         (Self::AddressChanged, "address-changed"),
         (Self::AddressReturned, "address-returned"),
+        (Self::AddressAdded, "address-added"),
         (Self::Session, "session"),
         (Self::OtherSessions, "other-sessions"),
         (Self::Withdrawn, "withdrawn"),
@@ -115,6 +118,7 @@ impl Done {
             Self::AddressVerified => t.done_address_verified(),
             Self::AddressChanged => t.done_address_changed(),
             Self::AddressReturned => t.done_address_returned(),
+            Self::AddressAdded => t.done_address_added(),
             Self::Session => t.done_session(),
             Self::OtherSessions => t.done_other_sessions(),
             Self::Withdrawn => t.done_withdrawn(),

@@ -187,11 +187,18 @@ impl ConsentPage<'_> {
         terms.chain(self.policy.iter().map(move |link| ("consent-policy", t.consent_policy(), link)))
     }
 
-    /// Returns the lines of the scopes. `openid` is last, because only programs read the `sub`.
-    fn lines(&self) -> impl Iterator<Item = (Markup, &[String])> {
+    /// Returns the lines of the scopes: title, values, and text to show if there are no values.
+    /// `openid` is last, because only programs read the `sub`.
+    fn lines(&self) -> impl Iterator<Item = (Markup, &[String], Markup)> {
+        let t = self.frame.t;
+        let nothing = move |scope| match scope {
+            ScopeValue::Email => t.consent_no_address(),
+            _ => t.consent_nothing_stored(),
+        };
         let (numbers, known): (Vec<_>, Vec<_>) =
             self.scopes.iter().partition(|(scope, _)| *scope == ScopeValue::OpenId);
-        known.into_iter().chain(numbers).map(|(scope, values)| (self.frame.t.scope(scope), values.as_slice()))
+        let lines = known.into_iter().chain(numbers);
+        lines.map(move |(scope, values)| (t.scope(scope), values.as_slice(), nothing(*scope)))
     }
 }
 

@@ -195,7 +195,7 @@ impl Visitor {
         Inside {
             frame: ctx.frame(),
             prefix: config.issuer.path_prefix(),
-            account: self.user.email.as_str(),
+            account: self.user.sign_in_name(),
             console: self.console_role(ctx),
             home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),

@@ -90,20 +90,24 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     let inside = || inside(frame, account, None);
 
     let user = User { username: Username::parse("wiki"), ..sample.user() };
-    let profile = |done, faults| {
-        html(&ProfilePage {
-            inside: after(done),
-            csrf,
-            user: &user,
-            has_address_page: done.is_some(),
-            name: person,
-            phone_number: "+90 212 555 01 01",
-            picture: "https://example.com/people/ayse.png",
-            shown_picture: Some(action),
-            faults,
-        })
+    let profile_page = |done: Option<Done>, faults| ProfilePage {
+        has_address_page: done.is_some(),
+        inside: after(done),
+        csrf,
+        user: &user,
+        name: person,
+        phone_number: "+90 212 555 01 01",
+        picture: "https://example.com/people/ayse.png",
+        shown_picture: Some(action),
+        faults,
     };
+    let profile = |done, faults| html(&profile_page(done, faults));
     add("account-profile", profile(None, &[]));
+    let unaddressed = User { email: None, email_verified: false, ..user.clone() };
+    for (name, has_address_page) in [("account-profile-no-address", true), ("account-profile-no-address-page", false)] {
+        let page = ProfilePage { user: &unaddressed, has_address_page, ..profile_page(None, &[]) };
+        add(name, html(&page));
+    }
     let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];
     add("account-profile-wrong", profile(None, &faults));
     for done in [
@@ -112,6 +116,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         Done::AddressVerified,
         Done::AddressChanged,
         Done::AddressReturned,
+        Done::AddressAdded,
         Done::Session,
         Done::OtherSessions,
         Done::Withdrawn,
@@ -209,16 +214,19 @@ fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { account, csrf, action, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
-    let page = |verified, waiting, problem| {
+    let of = |address, verified, waiting, problem| {
         let inside = inside(frame, account, None);
-        html(&AddressPage { inside, csrf, address: account, verified, waiting, problem })
+        html(&AddressPage { inside, csrf, address, verified, waiting, problem })
     };
+    let page = |verified, waiting, problem| of(Some(account), verified, waiting, problem);
+    add("account-address-none", of(None, false, None, None));
+    add("account-address-code-added", of(None, false, Some(WaitingCode::OfNewAddress(account)), None));
     add("account-address", page(true, None, None));
     add("account-address-unverified", page(false, None, None));
-    add("account-address-code", page(false, Some(WaitingCode::OfAddress), None));
+    add("account-address-code", page(false, Some(WaitingCode::OfAddress(account)), None));
     add("account-address-code-new", page(true, Some(WaitingCode::OfNewAddress(account)), None));
     let wrong = Some(AddressProblem::WrongCode);
-    add("account-address-code-wrong", page(false, Some(WaitingCode::OfAddress), wrong));
+    add("account-address-code-wrong", page(false, Some(WaitingCode::OfAddress(account)), wrong));
     for (name, problem) in [
         ("over", AddressProblem::Over),
         ("too-many", AddressProblem::TooMany),
@@ -228,10 +236,12 @@ fn address_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     ] {
         add(&format!("account-address-{name}"), page(false, None, Some(problem)));
     }
-    let new = |problem| {
+    let new_of = |address, problem| {
         let inside = inside(frame, account, None);
-        html(&NewAddressPage { inside, csrf, address: account, typed: action, domains: "example.test", problem })
+        html(&NewAddressPage { inside, csrf, address, typed: action, domains: "example.test", problem })
     };
+    let new = |problem| new_of(Some(account), problem);
+    add("account-new-address-added", new_of(None, None));
     add("account-new-address", new(None));
     for (name, problem) in [
         ("domain", NewAddressProblem::Domain),

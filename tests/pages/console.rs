@@ -285,6 +285,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             faults,
         })
     };
+    let username = Username::parse("wiki");
+    let unaddressed = User { email: None, email_verified: false, username, ..user.clone() };
+    add("console-user-no-address", page(&unaddressed, false, &[], None, &[]));
     let factor = |kind, is_synced, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,

@@ -126,7 +126,7 @@ impl Sample {
     pub(crate) fn user(&self) -> User {
         User {
             sub: Self::sub(),
-            email: Email::parse(self.account).or_else(|| Email::parse(Self::plain().account)).expect("an address"),
+            email: Email::parse(self.account).or_else(|| Email::parse(Self::plain().account)),
             username: None,
             email_verified: true,
             name: self.person.into(),
@@ -311,6 +311,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         })
     };
     add("consent", consent(Publisher::Itself, None, &scopes, true));
+    let without_address = [(ScopeValue::Email, Vec::new())];
+    add("consent-no-address", consent(Publisher::Operator, None, &without_address, false));
     add("consent-online", consent(Publisher::Operator, None, &scopes[..3], false));
     add("consent-developer", consent(Publisher::Developer(sample.person), Some(client), &scopes, true));
     add("consent-nobody", consent(Publisher::DeletedUser, Some(client), &scopes, true));

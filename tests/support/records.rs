@@ -52,7 +52,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
 pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User {
     User {
         sub: Subject::from_random([number; 16]),
-        email: Email::parse(email).unwrap(),
+        email: Some(Email::parse(email).unwrap()),
         username: None,
         email_verified: false,
         name: name.into(),

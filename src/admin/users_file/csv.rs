@@ -23,32 +23,42 @@ enum Column {
     Language,
 }
 
-/// Column names of a file. The first two are required.
-pub(super) struct Columns(&'static [(&'static str, Column)]);
+/// Columns of a file.
+pub(super) struct Columns {
+    known: &'static [(&'static str, Column)],
+    /// Required columns. Of each group, a file has at least one.
+    required: &'static [&'static [Column]],
+}
 
 /// Columns of an import.
-pub(super) const IMPORTED: Columns = Columns(&[
-    ("email", Column::Email),
-    ("name", Column::Name),
-    ("username", Column::Username),
-    ("groups", Column::Groups),
-    ("password_hash", Column::PasswordHash),
-    ("email_verified", Column::EmailVerified),
-    ("phone_number", Column::PhoneNumber),
-    ("state", Column::State),
-]);
+pub(super) const IMPORTED: Columns = Columns {
+    required: &[&[Column::Email, Column::Username], &[Column::Name]],
+    known: &[
+        ("email", Column::Email),
+        ("name", Column::Name),
+        ("username", Column::Username),
+        ("groups", Column::Groups),
+        ("password_hash", Column::PasswordHash),
+        ("email_verified", Column::EmailVerified),
+        ("phone_number", Column::PhoneNumber),
+        ("state", Column::State),
+    ],
+};
 
 /// Columns of an invitation. Invited users choose their credential and verify their address
 /// themselves.
-pub(super) const INVITED: Columns = Columns(&[
-    ("email", Column::Email),
-    ("name", Column::Name),
-    ("username", Column::Username),
-    ("groups", Column::Groups),
-    ("phone_number", Column::PhoneNumber),
-    ("app", Column::App),
-    ("language", Column::Language),
-]);
+pub(super) const INVITED: Columns = Columns {
+    required: &[&[Column::Email], &[Column::Name]],
+    known: &[
+        ("email", Column::Email),
+        ("name", Column::Name),
+        ("username", Column::Username),
+        ("groups", Column::Groups),
+        ("phone_number", Column::PhoneNumber),
+        ("app", Column::App),
+        ("language", Column::Language),
+    ],
+};
 
 pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
     let first = text.lines().next().unwrap_or_default();
@@ -113,7 +123,7 @@ impl Columns {
         let (mut columns, mut faults) = (Vec::new(), Vec::new());
         for (number, cell) in (1..).zip(header) {
             let known_column =
-                self.0.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
+                self.known.iter().find(|(name, _)| cell.eq_ignore_ascii_case(name)).map(|(_, column)| *column);
             match known_column {
                 Some(column) if !columns.contains(&column) => columns.push(column),
                 Some(_) => {
@@ -123,17 +133,17 @@ impl Columns {
                     line,
                     format_args!(
                         "column {number} has an unknown name; remove it, or name it one of {}",
-                        self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                        self.known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
                     ),
                 )),
             }
         }
-        for (name, column) in self.0.iter().take(2) {
-            if faults.is_empty() && !columns.contains(column) {
-                faults.push(LineFault::new(
-                    line,
-                    format_args!("there is no column {name}; the first line names the columns"),
-                ));
+        let name_of = |wanted: &Column| self.known.iter().find(|(_, column)| column == wanted).map(|(name, _)| *name);
+        for group in self.required {
+            if faults.is_empty() && !group.iter().any(|column| columns.contains(column)) {
+                let names = group.iter().filter_map(name_of).collect::<Vec<_>>().join(" or ");
+                let fault = format_args!("there is no column {names}; the first line names the columns");
+                faults.push(LineFault::new(line, fault));
             }
         }
         if faults.is_empty() { Ok(columns) } else { Err(faults) }

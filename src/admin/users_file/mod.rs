@@ -42,7 +42,7 @@ pub struct UsersSource {
     /// Format of the file
     #[arg(long, value_enum)]
     pub format: UsersFormat,
-    /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME
+    /// htpasswd: domain of the addresses; NAME becomes NAME@DOMAIN, with the username NAME. Without it, only the username
     #[arg(long, value_name = "DOMAIN", value_parser = domain)]
     pub email_domain: Option<String>,
     /// Mark every address as verified [default: those with `email_verified` in a CSV file]
@@ -59,7 +59,7 @@ pub enum UsersFormat {
     Csv,
     /// Entries of a directory (RFC 2849): mail, displayName, cn, givenName, sn, uid, userPassword, memberOf
     Ldif,
-    /// NAME:HASH a line, as Apache's htpasswd writes it; needs --email-domain
+    /// NAME:HASH a line, as Apache's htpasswd writes it
     Htpasswd,
 }
 
@@ -71,7 +71,7 @@ pub fn read(bytes: &[u8], source: &UsersSource) -> UsersFile {
         UsersFormat::Htpasswd => htpasswd::read(text, source.email_domain.as_deref(), file),
     });
     for row in &mut file.rows {
-        row.email_verified |= source.email_verified;
+        row.email_verified |= source.email_verified && !row.email.is_empty();
     }
     file
 }

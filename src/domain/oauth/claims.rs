@@ -65,8 +65,8 @@ impl UserClaims {
             claims.updated_at = Some(user.updated_at);
         }
         if scope.contains(ScopeValue::Email) {
-            claims.email = Some(user.email.as_str().to_owned());
-            claims.email_verified = Some(user.email_verified);
+            claims.email = user.email.as_ref().map(|email| email.as_str().to_owned());
+            claims.email_verified = user.email.as_ref().map(|_| user.email_verified);
         }
         if scope.contains(ScopeValue::Phone) {
             claims.phone_number.clone_from(&user.phone_number);

@@ -139,7 +139,7 @@ pub(crate) async fn show(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let page = SendAgainPage {
         frame: ctx.frame(),
         app: &form.app,
-        account: signed_in.user.email.as_str(),
+        account: signed_in.user.sign_in_name(),
         target: &form.target,
         charset: replay.charset,
         fields: &replay.fields,

@@ -237,7 +237,7 @@ impl UserPage<'_> {
     }
 
     fn heading(&self) -> &str {
-        if self.user.name.is_empty() { self.user.email.as_str() } else { &self.user.name }
+        if self.user.name.is_empty() { self.user.sign_in_name() } else { &self.user.name }
     }
 
     fn username(&self) -> &str {

@@ -238,6 +238,7 @@ consent-scope-phone = Your phone number
 consent-scope-groups = The groups that you are in
 consent-scope-offline-access = Access while you are away
 consent-nothing-stored = Nothing is stored here yet.
+consent-no-address = Your account has no email address.
 consent-offline = Keep access while I am away
 consent-offline-hint =
     <bdi>{ $client }</bdi> can then keep using your account without you signing in again. You can clear this box and
@@ -425,6 +426,7 @@ done-password = Your password was changed. You were signed out everywhere else, 
 done-address-verified = Your address is verified.
 done-address-changed = Your address was changed. We also notified your old address; the change can be undone from there for up to 14 days.
 done-address-returned = Your address was changed. We also notified your old address.
+done-address-added = Your address was added. You can also sign in with it from now on.
 done-session = The session was ended.
 done-other-sessions = You were signed out everywhere else. Applications have no access to your account until you sign in to them again.
 done-withdrawn = The application’s access was removed.
@@ -439,8 +441,10 @@ profile-title = Your profile
 profile-lead = Applications see these details when you allow it.
 profile-email = Email address
 profile-email-hint = You sign in with this address. Only your administrator can change it.
+profile-email-hint-none = Only your administrator can add an address.
 profile-username = Username
 profile-username-hint = You can also sign in with it, and applications may show it. Only your administrator can change it.
+profile-username-hint-only = You sign in with it, and applications may show it. Only your administrator can change it.
 profile-name = Full name
 profile-phone = Phone number (optional)
 profile-phone-hint = Include the country code, for example +90 555 111 22 33.
@@ -456,9 +460,12 @@ profile-picture-wrong = Enter an address that starts with https://, or leave the
 
 address-title = Email address
 address-lead = You sign in with this address, and emails about your account are sent to it.
+address-lead-none = You sign in with your username. Without an address you receive no emails about your account, and cannot reset a forgotten password.
 address-verified = Verified
 address-unverified = Not verified
+address-none = No address
 address-change = Change address
+address-add = Add an address
 address-verify-or-change = Verify or change
 address-verify-lead = Applications can rely on your address only after you have verified it. We will send a verification code to it.
 address-verify = Send verification code
@@ -483,14 +490,21 @@ address-busy = No emails can be sent right now. Try again in a few minutes.
 address-undeliverable = Emails cannot be sent to your address as it is written. Change it, or ask your administrator.
 address-taken = This address now belongs to another account, so yours was not changed.
 new-address-title = Change address
+new-address-title-added = Add an address
 new-address-lead = Your address is <bdi>{ $address }</bdi>.
+new-address-lead-none = Your account has no email address.
 new-address-label = New email address
 new-address-hint = We will send a verification code to it. Your address changes only when you enter the code.
+new-address-hint-added = We will send a verification code to it. The address is added only when you enter the code.
 new-address-effects =
     From then on you sign in with the new address, and links and codes that were sent to the old address stop working. You
     stay signed in. An application that identifies you by your address may treat you as a new user; ask its administrator
     first.
+new-address-effects-added =
+    From then on you can also sign in with the address, reset a forgotten password with it, and receive emails about your
+    account. Applications see the address when you allow it.
 new-address-keep = Keep current address
+new-address-keep-none = Continue without an address
 new-address-malformed = Emails cannot be sent to this address. Enter one such as anna@example.com.
 new-address-not-ascii = Many mail servers do not accept letters such as ş or ı before the @. Enter an address without them.
 new-address-domain = You cannot change to this address. Enter one at <bdi>{ $domains }</bdi>, or ask your administrator.
@@ -849,6 +863,8 @@ users-none-yet = No one was found so far. There are more users to search: go to 
 user-new = Add a user
 user-new-title = Add a user
 user-add = Add
+user-email-hint = A user with a username can do without an address.
+user-email-hint-invited = An invitation needs an address. A user with a generated password can have only a username.
 user-email-wrong = Enter an address such as name@example.com.
 user-email-taken = This address belongs to another user. Look for them in the list.
 user-username = Username (optional)

@@ -111,7 +111,7 @@ impl EventNames {
         let name = if let Some(known) = self.people.get(&subject) {
             known.clone()
         } else {
-            let name = ctx.sealgate.store.user(subject).await?.map(|user| user.email.as_str().to_owned());
+            let name = ctx.sealgate.store.user(subject).await?.map(|user| user.sign_in_name().to_owned());
             self.people.entry(subject).or_insert(name).clone()
         };
         Ok(Named { id: subject.to_string(), has_page: name.is_some(), name })

@@ -1,5 +1,5 @@
 //! `/account/address`: verification of the account's e-mail address. `/account/address/new`: change
-//! of the address.
+//! of the address, or addition of one to an account without an address.
 //!
 //! The server mails a code to the address. The user types the code in the browser that requested
 //! it. The address changes only after the new one is verified in this way.
@@ -121,7 +121,7 @@ fn new_address(ctx: &RequestContext<'_>, typed: &str, user: &User) -> Result<Ema
     })?;
     let registration = &ctx.sealgate.config.registration_of_people;
     match () {
-        () if address == user.email => Err(NewAddressProblem::Unchanged),
+        () if user.email.as_ref() == Some(&address) => Err(NewAddressProblem::Unchanged),
         () if registration.is_open() && !registration.takes(&address) => Err(NewAddressProblem::Domain),
         () => Ok(address),
     }
@@ -129,7 +129,9 @@ fn new_address(ctx: &RequestContext<'_>, typed: &str, user: &User) -> Result<Ema
 
 async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Result<(), AddressProblem>, Failure> {
     let user = &visitor.user;
-    if MailAddress::from_email(&user.email).is_none() {
+    // The page offers this only to a user with an address. An administrator may have removed it.
+    let Some(email) = &user.email else { return Ok(Err(AddressProblem::Over)) };
+    if MailAddress::from_email(email).is_none() {
         return Ok(Err(AddressProblem::Undeliverable));
     }
     // The user has already verified the address in another tab.
@@ -143,9 +145,9 @@ async fn send_to_own(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Resu
         return Ok(Err(AddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
-    let pending = pending(ctx, visitor, &code, None)?;
+    let pending = pending(ctx, visitor, &code, (email, None))?;
     let mail = Mail::VerificationCode { code, purpose: CodePurpose::Address };
-    begin(ctx, user, pending, mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail)?).await?;
+    begin(ctx, user, pending, mailing::new_mail(ctx, Some(user.sub), Some(email), mail)?).await?;
     Ok(Ok(()))
 }
 
@@ -167,7 +169,7 @@ async fn send_to_new(
         return Ok(Err(NewAddressProblem::Busy));
     }
     let code = mailing::new_code(ctx);
-    let pending = pending(ctx, visitor, &code, Some(&address))?;
+    let pending = pending(ctx, visitor, &code, (&address, Some(&address)))?;
     let mail = Mail::AddressWanted { code, purpose: CodePurpose::NewAddress };
     begin(ctx, user, pending, mailing::new_mail(ctx, Some(user.sub), Some(&address), mail)?).await?;
     Ok(Ok(()))
@@ -182,15 +184,16 @@ async fn may_send(ctx: &RequestContext<'_>, user: &User) -> bool {
     true
 }
 
+/// Creates a verification. `to` is the address that receives the code.
 fn pending(
     ctx: &RequestContext<'_>,
     visitor: &Visitor,
     code: &str,
-    new_address: Option<&Email>,
+    (to, new_address): (&Email, Option<&Email>),
 ) -> Result<PendingVerification, Failure> {
     let user = &visitor.user;
     Ok(PendingVerification {
-        code: code_hash(ctx, user, new_address.unwrap_or(&user.email), code)?,
+        code: code_hash(ctx, user, to, code)?,
         session: session_of(visitor),
         new_address: new_address.cloned(),
         account: AccountMark::from_user(user),
@@ -234,7 +237,7 @@ async fn take_code(
         let mut next_links =
             links.as_ref().map_or_else(|| AccountLinks::none(user.value.sub), |links| links.value.clone());
         let Some(pending) = next_links.open_verification(session, &user.value, ctx.now) else { break };
-        let address = pending.new_address.clone().unwrap_or_else(|| user.value.email.clone());
+        let Some(address) = pending.new_address.clone().or_else(|| user.value.email.clone()) else { break };
         let code = code_hash(ctx, &user.value, &address, &typed)?;
         let verdict = next_links.take_code(code, session, &user.value, ctx.now);
         let mut next = user.value.clone();
@@ -270,7 +273,8 @@ async fn take_code(
     Ok(Err(AddressProblem::Over))
 }
 
-/// Replaces the account's address and returns the e-mails that notify the old and the new one.
+/// Replaces or adds the account's address and returns the e-mails that notify the old and the new
+/// one.
 ///
 /// Sessions remain valid, because no session depends on the address. The user has just verified a
 /// code in one of the sessions.
@@ -294,21 +298,25 @@ fn move_to(
     let is_return = links.return_to(&new, ctx.now);
     let is_first = links.first_undo(ctx.now).is_none();
     let mut mails = Vec::new();
-    if !is_return && (user.email_verified || !is_first) {
-        let (link, token) = LinkToken::new(user.sub, ctx.random());
-        let address = links.add_undo(AddressUndo::new(link.hash, user, ctx.now), ctx.now);
+    let (link, token) = LinkToken::new(user.sub, ctx.random());
+    let undo = AddressUndo::new(link.hash, user, ctx.now).filter(|_| !is_return && (user.email_verified || !is_first));
+    if let Some(undo) = undo {
+        let address = links.add_undo(undo, ctx.now);
         let mail = Mail::AddressChanged { token: token.expose().to_owned(), new_address: partly_hidden(&new) };
         mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&address), mail)?);
     }
-    let done = if is_first && !mails.is_empty() { Done::AddressChanged } else { Done::AddressReturned };
-    if done == Done::AddressReturned {
-        let mail = notice(Notice::AddressReplaced);
-        mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail)?);
-    }
+    let done = match &user.email {
+        None => Done::AddressAdded,
+        Some(_) if is_first && !mails.is_empty() => Done::AddressChanged,
+        Some(old) => {
+            mails.push(mailing::new_mail(ctx, Some(user.sub), Some(old), notice(Notice::AddressReplaced))?);
+            Done::AddressReturned
+        }
+    };
     mails.push(mailing::new_mail(ctx, Some(user.sub), Some(&new), notice(Notice::AddressChanged))?);
     // Invalidate the links that were mailed to the old address.
     links.take_back();
-    (user.email, user.email_verified, user.updated_at) = (new, true, ctx.now);
+    (user.email, user.email_verified, user.updated_at) = (Some(new), true, ctx.now);
     Ok((mails, done))
 }
 
@@ -320,14 +328,15 @@ async fn show(
     let user = &visitor.user;
     let links = ctx.sealgate.store.account_links(user.sub).await?;
     let pending = links.as_ref().and_then(|links| links.value.open_verification(session_of(visitor), user, ctx.now));
-    let waiting = pending.map(|pending| match &pending.new_address {
-        Some(new) => WaitingCode::OfNewAddress(new.as_str()),
-        None => WaitingCode::OfAddress,
+    let waiting = pending.and_then(|pending| match (&pending.new_address, &user.email) {
+        (Some(new), _) => Some(WaitingCode::OfNewAddress(new.as_str())),
+        (None, Some(own)) => Some(WaitingCode::OfAddress(own.as_str())),
+        (None, None) => None,
     });
     let page = AddressPage {
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
-        address: user.email.as_str(),
+        address: user.email.as_ref().map(Email::as_str),
         verified: user.email_verified,
         waiting,
         problem,
@@ -341,7 +350,7 @@ fn show_change(
     typed: &str,
     problem: Option<NewAddressProblem>,
 ) -> Response {
-    let (csrf, address) = (&visitor.csrf(ctx, NEW), visitor.user.email.as_str());
+    let (csrf, address) = (&visitor.csrf(ctx, NEW), visitor.user.email.as_ref().map(Email::as_str));
     let domains = &ctx.sealgate.config.registration_of_people.domains.join(", ");
     let page = NewAddressPage { inside: visitor.inside(ctx), csrf, address, typed, domains, problem };
     Response::page(StatusCode::OK, html(&page), None)

@@ -119,7 +119,7 @@ async fn show(
     let passwords = ctx.sealgate.store.app_passwords(visitor.user.sub).await?.passwords;
     let passwords: Vec<_> = passwords.iter().rev().map(|one| (one, title(ctx, one))).collect();
     let apps: Vec<_> = accepting(ctx, &visitor.user).map(|app| (app.name.as_str(), app.called())).collect();
-    let user = visitor.user.username.as_ref().map_or(visitor.user.email.as_str(), Username::as_str);
+    let user = visitor.user.username.as_ref().map_or(visitor.user.sign_in_name(), Username::as_str);
     let query = ctx.query()?;
     let id = query.one("id")?;
     let newest = passwords.iter().find(|(one, _)| id == Some(one.id().as_str()));

@@ -125,7 +125,7 @@ async fn check_new(
     user: &User,
     new: &Secret,
 ) -> Result<Result<(), PasswordFault>, PasswordError> {
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    let owner = Owner::of(user);
     ctx.sealgate.passwords.check(QueueKey::for_address(ctx.origin.address), new, &owner).await
 }
 
@@ -199,6 +199,6 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
     let csrf = &visitor.csrf(ctx, PAGE);
-    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.email.as_str(), problem };
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.sign_in_name(), problem };
     Response::page(status, html(&page), None)
 }

@@ -357,7 +357,7 @@ fn signals(ctx: &RequestContext<'_>, user: &User, factors: &Factors) -> Option<(
     let (rp_id, user_id) = (relying_party.id(), factors.handle.to_string());
     let ids: Vec<String> = factors.keys.iter().map(|key| key.credential.id.to_string()).collect();
     let accepted = json!({ "rpId": rp_id, "userId": user_id, "allAcceptedCredentialIds": ids });
-    let details = json!({ "rpId": rp_id, "userId": user_id, "name": user.email.as_str(), "displayName": user.name });
+    let details = json!({ "rpId": rp_id, "userId": user_id, "name": user.sign_in_name(), "displayName": user.name });
     Some((accepted.to_string(), details.to_string()))
 }
 

@@ -80,7 +80,7 @@ pub(super) struct Target<'a> {
 
 impl<'a> Target<'a> {
     pub(super) fn user(user: &'a User, page: String) -> Self {
-        Self { name: &user.name, identifier: user.email.as_str(), page }
+        Self { name: &user.name, identifier: user.sign_in_name(), page }
     }
 
     pub(super) fn client(client: &'a Client, page: String) -> Self {

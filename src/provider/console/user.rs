@@ -192,6 +192,8 @@ async fn save(
     match ctx.sealgate.store.rename_user(user.sub, change).await? {
         RenameOutcome::Renamed(_) => {}
         RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
+        // The form does not change the address, and cannot remove a name.
+        RenameOutcome::Nameless => return Err(Failure::page(Problem::InvalidRequest)),
         RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
             return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::UsernameTaken])).await;
         }
@@ -425,7 +427,7 @@ fn invitation(
     UserInvitation {
         state: invitation.map(|known| (known.state(ctx.now), known.accepted_at.unwrap_or(known.sent_at))),
         until: invitation.map(|known| known.expires_at),
-        may_send: !is_used && user.is_enabled() && ctx.sealgate.sends_mail(),
+        may_send: !is_used && user.is_enabled() && user.email.is_some() && ctx.sealgate.sends_mail(),
     }
 }
 

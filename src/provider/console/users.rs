@@ -13,7 +13,7 @@ use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::user_settings::{Invitee, NewUser};
+use sealgate_admin::user_settings::{Invitee, NewNames, NewUser};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -122,7 +122,8 @@ fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -
     let change = groups(&typed.groups).and_then(|groups| confirmation::of_roles(ctx, None, (&typed.roles, &groups)));
     Ok(match change {
         Some(change) => {
-            let target = Target { name: &typed.name, identifier: &typed.email, page: NEW.to_owned() };
+            let identifier = if typed.email.is_empty() { &typed.username } else { &typed.email };
+            let target = Target { name: &typed.name, identifier, page: NEW.to_owned() };
             confirmation::page(ctx, console_user, form, change, &target)
         }
         None => show(ctx, console_user, &typed, &[]),
@@ -138,7 +139,10 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
     }
     let mut faults = Vec::new();
     let email = Email::parse(&typed.email).filter(|email| is_visible(email.as_str()));
+    // A user with a generated password can have only a username.
+    let may_lack_address = !by_mail && typed.email.is_empty() && !typed.username.is_empty();
     match &email {
+        None if may_lack_address => {}
         None => faults.push(UserField::Email),
         Some(email) if by_mail && MailAddress::from_email(email).is_none() => faults.push(UserField::Email),
         Some(email) if ctx.sealgate.store.user_by_email(email).await?.is_some() => faults.push(UserField::EmailTaken),
@@ -163,40 +167,34 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
     if groups.is_none() {
         faults.push(UserField::Groups);
     }
-    let (Some(email), Some(groups), []) = (email, groups, faults.as_slice()) else {
+    let (Some(groups), []) = (groups, faults.as_slice()) else {
         return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
     };
-    let target = Target { name: &typed.name, identifier: email.as_str(), page: NEW.to_owned() };
+    let names = NewNames { email, username };
+    let target = Target { name: &typed.name, identifier: names.sign_in_name(), page: NEW.to_owned() };
     if let Some(change) = confirmation::of_roles(ctx, None, (&typed.roles, &groups))
         && let Some(page) = confirmation::ask(ctx, console_user, form, change, &target).await?
     {
         return Ok(Effect::Refused(page));
     }
     let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
-    let secret = if by_mail {
+    let (name, phone, picture) = (typed.name, None, None);
+    let (secret, command) = if by_mail {
         let app = Some(typed.app).filter(|app| !app.is_empty());
-        let (name, phone, picture) = (typed.name, None, None);
-        let (to, language, print_link) = (email.clone(), None, false);
-        let invitee = Invitee { email: to, username, name, phone, picture, roles, groups, app, language, print_link };
-        execute(ctx, console_user, Command::User(UserCommand::InviteUser(Box::new(invitee)))).await?;
-        None
+        // An invitation without an address has a fault above.
+        let email = names.email.clone().ok_or(Failure::page(Problem::InvalidRequest))?;
+        let (username, language, print_link) = (names.username.clone(), None, false);
+        let invitee = Invitee { email, username, name, phone, picture, roles, groups, app, language, print_link };
+        (None, UserCommand::InviteUser(Box::new(invitee)))
     } else {
-        let password = new_password(ctx);
-        let new = NewUser {
-            email: email.clone(),
-            email_verified: false,
-            username,
-            name: typed.name,
-            phone: None,
-            picture: None,
-            roles,
-            groups,
-            password: password.clone().into(),
-        };
-        execute(ctx, console_user, Command::User(UserCommand::Add(Box::new(new)))).await?;
-        Some(password)
+        let generated = new_password(ctx);
+        let (names, password) = (names.clone(), generated.clone().into());
+        let new = NewUser { names, email_verified: false, name, phone, picture, roles, groups, password };
+        (Some(generated), UserCommand::Add(Box::new(new)))
     };
-    let added = ctx.sealgate.store.user_by_email(&email).await?.ok_or(Failure::page(Problem::InvalidRequest))?;
+    execute(ctx, console_user, Command::User(command)).await?;
+    let added = ctx.sealgate.store.user_by_sign_in_name(names.sign_in_name()).await?;
+    let added = added.ok_or(Failure::page(Problem::InvalidRequest))?;
     let page = user::page_of(added.sub);
     let page = if by_mail { format!("{page}?done={}", Done::UserInvited.as_str()) } else { page };
     Ok(Effect::Done { page, secret })

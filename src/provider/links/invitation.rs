@@ -18,7 +18,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::account_links::{AccountLinks, Invitation};
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors};
-use sealgate_domain::mail::partly_hidden;
+use sealgate_domain::mail::partly_hidden_name;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::password_rules::Owner;
 use sealgate_domain::secret::base64url;
@@ -84,7 +84,7 @@ async fn password(
     form: &Params,
 ) -> Result<Response, Failure> {
     let user = &invited.user.value;
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    let owner = Owner::of(user);
     match links::hash_new_password(ctx, form.one("new-password")?.unwrap_or_default(), &owner).await {
         Ok(hash) => {
             let accepted = accept(ctx, link, |_| Some(Chosen::Password(hash.clone()))).await?;
@@ -156,7 +156,8 @@ async fn accept(
 }
 
 async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Result<Committed, StoreError> {
-    let mut user = User { email_verified: true, updated_at: ctx.now, ..invited.user.value.clone() };
+    let email_verified = invited.user.value.email.is_some();
+    let mut user = User { email_verified, updated_at: ctx.now, ..invited.user.value.clone() };
     let mut links = invited.links.value.clone();
     links.invitation = Some(Invitation { accepted_at: Some(ctx.now), ..invited.invitation.clone() });
     let factors = match chosen {
@@ -209,7 +210,7 @@ fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Des
 /// is signed in (`is_shared`), the address forces a new sign-in.
 fn sign_in(ctx: &RequestContext<'_>, user: &User, is_shared: bool) -> String {
     let page = if has_home(&ctx.sealgate.config) { "/" } else { "/account" };
-    let hint = ("login_hint", user.email.as_str());
+    let hint = ("login_hint", user.sign_in_name());
     let parameters: &[(&str, &str)] = if is_shared { &[hint, ("prompt", "login")] } else { &[hint] };
     ctx.sign_in_address(page, parameters)
 }
@@ -270,8 +271,8 @@ async fn show(
         frame: ctx.frame(),
         action: &PAGE.address(ctx),
         csrf: &link.csrf(),
-        account: &partly_hidden(&user.email),
-        username: user.email.as_str(),
+        account: &partly_hidden_name(user),
+        username: user.sign_in_name(),
         inviter: administrator.as_deref(),
         app: destination.as_ref().map(|destination| destination.title),
         is_shared,

@@ -63,7 +63,7 @@ pub(crate) async fn new_account_page(ctx: &RequestContext<'_>) -> Result<Respons
     if form.has("choose") || form.has("with") {
         return passkey(ctx, &proven, name, &form).await;
     }
-    let owner = Owner { email: &proven.pending.value.address, username: None, name };
+    let owner = Owner { email: Some(&proven.pending.value.address), username: None, name };
     let typed = form.one("new-password")?.unwrap_or_default();
     match links::hash_new_password(ctx, typed, &owner).await {
         Ok(hash) => create(ctx, &proven, name, Subject::from_random(ctx.random()), Chosen::Password(hash)).await,
@@ -133,7 +133,7 @@ async fn create(
     };
     let user = User {
         sub: subject,
-        email: proven.pending.value.address.clone(),
+        email: Some(proven.pending.value.address.clone()),
         username: None,
         email_verified: true,
         name: name.to_owned(),
@@ -156,7 +156,7 @@ async fn create(
         {
             return created(ctx, registering, user, &chosen).await;
         }
-        if store.user_by_email(&user.email).await?.is_some() {
+        if store.user_by_email(&proven.pending.value.address).await?.is_some() {
             return registering.report_taken_address(ctx, pending.as_ref().unwrap_or(&proven.pending)).await;
         }
         if pending.is_none() {

@@ -24,7 +24,7 @@ use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::EndReason;
-use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden};
+use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail, partly_hidden_name};
 use sealgate_domain::password_rules::Owner;
 use sealgate_domain::user::{PasswordHash, User, sign_in_key};
 use sealgate_pages::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
@@ -57,7 +57,7 @@ pub(crate) async fn reset_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     let form = link.form(ctx)?;
     let opened = find(ctx, &link).await?;
     let user = &opened.user.value;
-    let owner = Owner { email: &user.email, username: user.username.as_ref(), name: &user.name };
+    let owner = Owner::of(user);
     let hash = match links::hash_new_password(ctx, form.one("new-password")?.unwrap_or_default(), &owner).await {
         Ok(hash) => hash,
         Err(NewPasswordProblem::Busy) => {
@@ -121,8 +121,10 @@ pub(crate) fn may_be_mailed(ctx: &RequestContext<'_>, user: &User) -> bool {
 /// The mail is in the language of the user's invitation, or in the default language.
 ///
 /// # Errors
-/// [`Failure::Unavailable`] when the outbox is full; when the store fails.
+/// When the user has no address; [`Failure::Unavailable`] when the outbox is full; when the store
+/// fails.
 pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
+    let email = user.email.clone().ok_or_else(|| Failure::page(Problem::InvalidRequest))?;
     let store = &ctx.sealgate.store;
     if !ctx.sealgate.has_room_for(MailKind::Reset) {
         return Err(Failure::Unavailable);
@@ -132,7 +134,7 @@ pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(
     let language = invitation.and_then(|invitation| invitation.language);
     let (link, token) = LinkToken::new(user.sub, ctx.random());
     let message = MailMessage {
-        to: Some(user.email.clone()),
+        to: Some(email),
         language: language.unwrap_or(ctx.sealgate.config.pages.default_language),
         at: ctx.now,
         // The user must not see the administrator's browser and network.
@@ -155,13 +157,14 @@ async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Resu
 /// Returns the mail that notifies the user, or `None` if it cannot be sent. The password is set in
 /// both cases.
 fn notice(ctx: &RequestContext<'_>, user: &User) -> Option<WaitingMail> {
+    let email = user.email.as_ref()?;
     let mail = Mail::Notice { notice: Notice::PasswordReset, count: 1 };
     if !ctx.sealgate.sends_mail() || !ctx.sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %user.sub, "a user is not notified of a password reset: mail is off, or too \
             many messages are queued");
         return None;
     }
-    mailing::new_mail(ctx, Some(user.sub), Some(&user.email), mail).ok()
+    mailing::new_mail(ctx, Some(user.sub), Some(email), mail).ok()
 }
 
 fn show(
@@ -175,8 +178,8 @@ fn show(
         frame: ctx.frame(),
         action: &PAGE.address(ctx),
         csrf: &link.csrf(),
-        account: &partly_hidden(&user.email),
-        username: user.email.as_str(),
+        account: &partly_hidden_name(user),
+        username: user.sign_in_name(),
         problem,
     };
     Response::page(status, html(&page), None)

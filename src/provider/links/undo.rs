@@ -24,7 +24,7 @@ use sealgate_domain::account_links::{AccountLinks, AccountMark, AddressUndo, Lin
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::grant::EndReason;
-use sealgate_domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden};
+use sealgate_domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden, partly_hidden_name};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{PasswordHash, User, UserState};
 use sealgate_pages::{Problem, UndoOutcome, UndoPage, UndonePage, html};
@@ -58,7 +58,7 @@ pub(crate) async fn undo_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
             action: &PAGE.address(ctx),
             csrf: &link.csrf(),
             old: &partly_hidden(&offer.undo.address),
-            new: &partly_hidden(&offer.user.value.email),
+            new: &partly_hidden_name(&offer.user.value),
         };
         return Ok(Response::page(StatusCode::OK, html(&page), None));
     }
@@ -88,7 +88,8 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
     let event = |kind| ctx.event(kind, Actor::User).for_subject(subject);
     ctx.sealgate.audit.note(event(AuditKind::AddressRestored).with_detail(ended.to_string()));
     let has_reset = user.is_enabled() && user.password.is_some() && user.email_verified && !is_taken;
-    let (reset, mails) = if has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset) {
+    let is_sent = has_reset && ctx.sealgate.sends_mail() && ctx.sealgate.has_room_for(MailKind::Reset);
+    let (reset, mails) = if let Some(email) = user.email.as_ref().filter(|_| is_sent) {
         let (reset_link, token) = LinkToken::new(subject, ctx.random());
         let reset = ResetLink {
             hash: reset_link.hash,
@@ -96,7 +97,7 @@ async fn undo(ctx: &RequestContext<'_>, link: &MailedLink) -> Result<(UndoOutcom
             expires_at: ctx.now.plus(RESET_LIFE),
         };
         let mail = Mail::Reset { token: token.expose().to_owned() };
-        (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(&user.email), mail)?])
+        (Some(reset), vec![mailing::new_mail(ctx, Some(subject), Some(email), mail)?])
     } else {
         (None, Vec::new())
     };
@@ -142,7 +143,7 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         let is_taken = owner.is_some_and(|owner| owner.sub != user.value.sub);
         let mut next = User { updated_at: ctx.now, ..user.value.clone() };
         if !is_taken {
-            (next.email, next.email_verified) = (undo.address.clone(), undo.verified);
+            (next.email, next.email_verified) = (Some(undo.address.clone()), undo.verified);
         }
         if is_taken || has_new_passkey {
             next.state = UserState::Disabled;

@@ -144,7 +144,7 @@ async fn show(
         action: &ctx.path("/oauth/logout/confirm"),
         csrf,
         client: client.map(|client| client.name.as_str()),
-        account: user.as_ref().map(|user| user.email.as_str()),
+        account: user.as_ref().map(User::sign_in_name),
         stay: &ctx.path("/account"),
         hidden: &hidden(client, after),
     };

@@ -22,7 +22,7 @@ use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri;
 use sealgate_domain::scope::{Scope, ScopeValue};
-use sealgate_domain::user::User;
+use sealgate_domain::user::{Email, User};
 use sealgate_pages::{ClientLink, ConsentPage, Problem, Publisher, html};
 use sealgate_store::{Committed, StoreError};
 
@@ -65,7 +65,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
     };
     let publisher = match &owner {
         _ if vouched_for => Publisher::Operator,
-        Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.email.as_str()),
+        Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.sign_in_name()),
         Some(owner) => Publisher::Developer(&owner.name),
         None if client.registration.is_some() => Publisher::Itself,
         None => Publisher::DeletedUser,
@@ -95,7 +95,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         needs_approval: needs_approval(ctx, client),
         terms,
         policy,
-        account: user.email.as_str(),
+        account: user.sign_in_name(),
         scopes: &shared,
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
@@ -120,7 +120,7 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
             let username = user.username.as_ref().map(ToString::to_string);
             vec![Some(user.name.clone()), username, user.picture.clone()]
         }
-        ScopeValue::Email => vec![Some(user.email.as_str().to_owned())],
+        ScopeValue::Email => vec![user.email.as_ref().map(|email| email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],
         ScopeValue::Groups => user.all_groups().cloned().map(Some).collect(),
     };
@@ -181,7 +181,7 @@ pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) 
     }
     for address in &config.registration.notify {
         if let Some(user) = store.user_by_email(address).await?.filter(User::is_enabled) {
-            notify(ctx, &user).await?;
+            notify(ctx, &user, address).await?;
         } else {
             tracing::warn!(address = address.as_str(), "an address in registration.notify has no enabled account");
         }
@@ -193,13 +193,13 @@ pub(crate) async fn request_approval(ctx: &RequestContext<'_>, client: &Client) 
 ///
 /// The first notification is sent at once. Later notifications are combined into at most one mail
 /// an hour, which states their number, so that registrations cannot flood the mailbox.
-async fn notify(ctx: &RequestContext<'_>, user: &User) -> Result<(), StoreError> {
+async fn notify(ctx: &RequestContext<'_>, user: &User, address: &Email) -> Result<(), StoreError> {
     let (store, language) = (&ctx.sealgate.store, ctx.sealgate.config.pages.default_language);
     let notice = Notice::ClientNeedsApproval;
     let added = store
         .add_notice((user.sub, notice), ctx.now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(ctx.random()));
-            let (to, mail) = (Some(user.email.clone()), Mail::Notice { notice, count });
+            let (to, mail) = (Some(user.email.as_ref().unwrap_or(address).clone()), Mail::Notice { notice, count });
             let message = MailMessage { to, language, at: ctx.now, origin: None, mail };
             let mail = store.new_mail((id, ctx.random()), Some(user.sub), &message, ctx.now)?;
             Ok(WaitingMail { due_at, ..mail })

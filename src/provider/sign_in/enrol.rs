@@ -134,7 +134,7 @@ async fn show(
         frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
-        account: newcomer.proof.user.email.as_str(),
+        account: newcomer.proof.user.sign_in_name(),
         enrolment,
         takes_apps,
         later: until.filter(|_| newcomer.may_postpone()),

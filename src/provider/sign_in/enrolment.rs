@@ -112,7 +112,7 @@ impl Enrolling<'_, '_> {
     /// Returns the URI that an app reads from the QR code.
     pub(crate) fn uri(&self, secret: &TotpSecret) -> SecretString {
         let operator = &self.ctx.sealgate.config.pages.operator;
-        SecretString::from(secret.uri(operator, self.user.email.as_str()).expose())
+        SecretString::from(secret.uri(operator, self.user.sign_in_name()).expose())
     }
 
     /// Adds the pending app if the typed code is correct.
@@ -159,7 +159,7 @@ impl Enrolling<'_, '_> {
         let options = |kind| {
             let user = UserEntity {
                 id: factors.handle,
-                name: self.user.email.as_str().to_owned(),
+                name: self.user.sign_in_name().to_owned(),
                 display_name: self.user.name.clone(),
             };
             key_options(self.ctx, &relying_party, user, &challenge, kind, &existing)
@@ -384,6 +384,6 @@ pub(crate) fn recovery_codes_page(
     let mut lines = made.expose().split('\n');
     let replaced = lines.next() == Some(REPLACED);
     let codes: Vec<&str> = lines.collect();
-    let page = RecoveryCodesPage { frame: ctx.frame(), account: user.email.as_str(), codes: &codes, replaced, next };
+    let page = RecoveryCodesPage { frame: ctx.frame(), account: user.sign_in_name(), codes: &codes, replaced, next };
     Response::page(StatusCode::OK, html(&page), then)
 }

@@ -156,7 +156,7 @@ fn show(
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
-        account: candidate.user.email.as_str(),
+        account: candidate.user.sign_in_name(),
         chosen,
         offers: &candidate.offers,
         key_options: options.as_deref(),
@@ -254,7 +254,7 @@ fn recovery_used(
     let left = factors.recovery.as_ref();
     let page = RecoveryUsedPage {
         frame: ctx.frame(),
-        account: user.email.as_str(),
+        account: user.sign_in_name(),
         left: left.map_or(0, |codes| codes.unused() as u64),
         few: left.is_none_or(RecoveryCodes::are_few),
         security: &ctx.path("/account/security"),

@@ -40,7 +40,7 @@ pub(crate) async fn unmet_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(PAGE),
         client: waiting.client_name(),
-        account: user.email.as_str(),
+        account: user.sign_in_name(),
         needed,
         security: (may_add && !own).then_some(security.as_str()),
     };

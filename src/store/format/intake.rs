@@ -248,8 +248,12 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
 }
 
 fn user(read: &Read) -> Result<Entry, &'static str> {
+    if read.value["email"].is_null() && read.value["username"].is_null() {
+        return Err("it has neither an e-mail address nor a username");
+    }
     let user: User = read.typed()?;
-    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_visible(user.email.as_str()) {
+    let is_address_visible = user.email.as_ref().is_none_or(|email| is_visible(email.as_str()));
+    if !is_line(&user.name, MAX_NAME_LENGTH) || !is_address_visible {
         return Err("its name or address has invisible characters, or the name has line breaks");
     }
     let mut entry = read.under(table::user(user.sub), &user)?;

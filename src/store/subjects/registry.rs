@@ -26,6 +26,8 @@ pub enum RenameOutcome {
     EmailTaken,
     /// Another user has the username. Nothing was changed.
     UsernameTaken,
+    /// The user would have neither an e-mail address nor a username. Nothing was changed.
+    Nameless,
 }
 
 /// Outcome of adding a record.
@@ -220,16 +222,20 @@ impl Store {
     }
 
     /// Returns the changes to a user and to the index entries of the user's names, or the outcome
-    /// if another user has one of the new names.
+    /// if another user has one of the new names, or no name is left.
     pub(crate) async fn rename_changes(
         &self,
         loaded: &Loaded<User>,
         next: &User,
     ) -> Result<Result<Changes, RenameOutcome>, StoreError> {
+        if next.email.is_none() && next.username.is_none() {
+            return Ok(Err(RenameOutcome::Nameless));
+        }
+        let email = next.email.as_ref().map(|email| table::email(&email.lookup_key()));
         let of_names = names_changes(&loaded.value, next)?;
         for (name, _) in &of_names.put {
             if self.load::<Subject>(name.clone()).await?.is_some() {
-                let is_address = *name == table::email(&next.email.lookup_key());
+                let is_address = Some(name) == email.as_ref();
                 return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
             }
         }
@@ -349,6 +355,7 @@ pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, Stor
 
 /// Returns the keys of the index entries of a user's names.
 pub(crate) fn names(user: &User) -> Vec<Key> {
+    let email = user.email.as_ref().map(|email| table::email(&email.lookup_key()));
     let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
-    [table::email(&user.email.lookup_key())].into_iter().chain(username).collect()
+    email.into_iter().chain(username).collect()
 }

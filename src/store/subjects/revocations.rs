@@ -150,7 +150,7 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             next.sub = loaded.value.sub;
-            next.email = loaded.value.email.clone();
+            next.email.clone_from(&loaded.value.email);
             next.username.clone_from(&loaded.value.username);
             let changes = self.opened_without_links(record::replace(&loaded, &next)?, revocation).await?;
             if self.commit(changes).await? == Committed::Yes {

@@ -45,7 +45,7 @@ async fn a_reset_link_reaches_its_user_and_works() {
     assert!(page.status == 200 && page.text().contains("A link to set a new password was sent."), "{page:?}");
     let mails = mails(&provider).await;
     let [message @ MailMessage { mail: Mail::Reset { .. }, .. }] = mails.as_slice() else { panic!("{mails:?}") };
-    assert_eq!(message.to.as_ref(), Some(&provider.ben.email));
+    assert_eq!(message.to.as_ref(), provider.ben.email.as_ref());
     let events = asked(&provider).await;
     let [AuditEvent { actor: Actor::Administrator(by), subject, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((*by, *subject), (provider.anna.sub, Some(provider.ben.sub)));
