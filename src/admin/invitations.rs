@@ -170,7 +170,7 @@ pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<
 
 /// Returns whether the account has a credential.
 fn is_used(user: &User, factors: Option<&Factors>) -> bool {
-    user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty())
+    user.has_password() || factors.is_some_and(|factors| !factors.keys.is_empty())
 }
 
 /// Returns the answer for a user, with the state of their invitation.

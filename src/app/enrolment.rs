@@ -111,7 +111,7 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
         for user in &users {
             let factors = factors.find(user.sub).await?;
             let has_key = factors.as_ref().is_some_and(|factors| !factors.keys.is_empty());
-            if user.is_enabled() && (user.password.is_some() || has_key) {
+            if user.is_enabled() && (user.has_password() || has_key) {
                 add(&mut enrolment, factors.as_ref());
             }
         }

@@ -95,6 +95,10 @@ async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, Store
     if !user.email_verified {
         return Ok(ResetReply::Nothing("address not verified"));
     }
+    // The directory keeps the password.
+    if user.source.is_some() {
+        return Ok(ResetReply::Nothing("password of a directory"));
+    }
     if user.password.is_some() {
         return Ok(ResetReply::Link(email));
     }

@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod counting;
 pub(crate) mod defined_clients;
+pub(crate) mod directories;
 pub(crate) mod duty;
 pub mod enrolment;
 pub mod mail_lookup;

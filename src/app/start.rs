@@ -14,7 +14,7 @@ use crate::app::sealing;
 use crate::app::sealing::Unsealed;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::{certificates, counting, defined_clients, enrolment, outbox, relying_party, sweeping, traces};
+use crate::app::{certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
 use sealgate_core::state::Parts;
@@ -80,6 +80,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
+    let reading = own();
     let challenges = Arc::<Challenges>::default();
     let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
@@ -107,6 +108,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
             Background::new("sweeping", |stop| sweeping::run(sweeping, stop)),
             Background::new("trusted issuers", |stop| trusted::run(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::run(rotating, stop)),
+            Background::new("directories", |stop| directories::run(reading, stop)),
             Background::new("people", |stop| enrolment::run(people, stop)),
             Background::new("counting", |stop| counting::run(bounded, stop)),
             Background::new("outbox", |stop| outbox::run(mailing, stop)),

@@ -7,6 +7,7 @@ pub mod endorsing;
 pub mod expiry;
 pub mod limits;
 pub mod password;
+pub mod sources;
 pub mod state;
 pub mod status;
 pub mod tokens;

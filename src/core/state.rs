@@ -13,6 +13,7 @@ use crate::audit::AuditLog;
 use crate::endorsing;
 use crate::limits::RequestLimits;
 use crate::password::Passwords;
+use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
@@ -62,6 +63,8 @@ pub struct Sealgate {
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
+    /// Directories whose users sign in.
+    pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
     /// Number of users with each second factor.
@@ -132,6 +135,7 @@ impl Parts {
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
+            sources: Arc::new(Sources::open(&config.directories, &metrics, &clock)?),
             upstreams: Arc::default(),
             enrolment: Arc::default(),
             limits: Arc::new(limits),

@@ -167,6 +167,8 @@ pub enum EndReason {
     ConsentWithdrawn,
     Administrator,
     PasswordChanged,
+    /// The user's source disabled or removed the account.
+    Source,
     /// A backup was restored, so changes of the grant after the backup are unknown.
     Restored,
 }

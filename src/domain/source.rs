@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret::{SecretHash, base64url, from_base64url};
 use crate::time::UnixTime;
-use crate::user::Email;
+use crate::user::{Email, Subject, User, UserState};
 use crate::username::Username;
 
 /// Name of a source in the configuration: 1 to 32 of `a-z`, `0-9` and `-`. It begins with a letter.
@@ -140,6 +140,57 @@ pub struct SourceEntry {
     /// Groups with the source's prefix.
     pub groups: BTreeSet<String>,
     pub state: SourceState,
+}
+
+impl SourceEntry {
+    /// Returns the user that a source has reported for the first time.
+    pub fn new_user(&self, source: &SourceName, sub: Subject, now: UnixTime) -> User {
+        let link = SourceLink { source: source.clone(), id: self.id.clone() };
+        User {
+            sub,
+            email: self.email.clone(),
+            username: self.username.clone(),
+            email_verified: self.email_verified,
+            name: self.name.clone(),
+            phone_number: self.phone_number.clone(),
+            picture: None,
+            roles: BTreeSet::new(),
+            groups: BTreeSet::new(),
+            password: None,
+            source: Some(UserSource { link, groups: self.groups.clone(), state: self.state, changed_at: now }),
+            state: UserState::Enabled,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// Returns this report with the names of a user, for a user whose new names are taken.
+    #[must_use]
+    pub fn with_names_of(self, user: &User) -> Self {
+        let (username, email) = (user.username.clone(), user.email.clone());
+        Self { username, email, email_verified: user.email_verified, ..self }
+    }
+
+    /// Returns the user with the data of this report, or `None` if nothing differs.
+    ///
+    /// Roles, local groups, the local state and the password remain unchanged.
+    pub fn applied_to(&self, user: &User, source: &SourceName, now: UnixTime) -> Option<User> {
+        let mut next = user.clone();
+        next.username.clone_from(&self.username);
+        next.email.clone_from(&self.email);
+        next.email_verified = self.email_verified;
+        next.name.clone_from(&self.name);
+        next.phone_number.clone_from(&self.phone_number);
+        let link = SourceLink { source: source.clone(), id: self.id.clone() };
+        let changed_at = user.source.as_ref().map_or(now, |source| source.changed_at);
+        next.source = Some(UserSource { link, groups: self.groups.clone(), state: self.state, changed_at });
+        if next == *user {
+            return None;
+        }
+        next.updated_at = now;
+        next.source.as_mut().map(|source| source.changed_at = now)?;
+        Some(next)
+    }
 }
 
 /// Number of accounts that one round of reads may find gone in any case.

@@ -240,6 +240,12 @@ impl User {
             && self.source.as_ref().is_none_or(|source| source.state == SourceState::Enabled)
     }
 
+    /// Returns whether the user signs in with a password, which this installation or the source
+    /// checks.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some() || self.source.is_some()
+    }
+
     /// Returns the groups that were assigned in this installation or at the source, sorted, each
     /// once.
     pub fn all_groups(&self) -> impl Iterator<Item = &String> {

@@ -286,6 +286,9 @@ impl Gateway {
         let mut credential = self.credential(gate, ctx, asked).await?;
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
+                if !asked.is_public() && credential.user().is_some_and(|user| ctx.is_unknown(user)) {
+                    return Err(ctx.directory_away());
+                }
                 // On a public path, the credential only shows whether the client may use the
                 // application during its maintenance.
                 if asked.is_public() {

@@ -17,6 +17,7 @@ use sealgate_core::web::failure::{Failure, error};
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::user::User;
 use sealgate_edge::navigation;
 use sealgate_edge::navigation::Requester;
 use sealgate_pages::{ForbiddenPage, LinkTarget, MaintenancePage, Problem, WeakSignInPage, html};
@@ -200,6 +201,17 @@ impl<'a> AppRequest<'a> {
         }
         let page = self.problem(refused.status(), problem).with_challenges_of(&refused);
         if self.is_in_frame() { page.framed_by_own_origin() } else { page }
+    }
+
+    /// Returns whether the user's directory has not been read for so long that it is unknown
+    /// whether the user still has access.
+    pub(super) fn is_unknown(&self, user: &User) -> bool {
+        self.sealgate.sources.is_stale(user, self.now)
+    }
+
+    /// Returns 503 for a user whose directory has not been read for too long.
+    pub(super) fn directory_away(&self) -> GateReply {
+        GateReply::new("directory_away", self.as_page(Failure::Unavailable.into_response(self), Problem::Unavailable))
     }
 
     /// Returns 503 for a failure of the store, or 500 if a retry would not help.

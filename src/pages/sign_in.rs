@@ -64,6 +64,16 @@ pub enum LoginProblem {
     Busy,
     /// The passkey was refused, for any reason.
     PasskeyRefused,
+    /// The password was not checked, because the directory did not answer.
+    DirectoryAway,
+    /// The password is correct, and the account is disabled in the directory.
+    AccountDisabled,
+    /// The password is correct, and the account in the directory has ended.
+    AccountExpired,
+    /// The password is correct, but must be changed in the directory first.
+    PasswordExpired,
+    /// The password is correct, but another account has the user's address or username.
+    NameTaken,
 }
 
 impl LoginPage<'_> {
@@ -86,6 +96,11 @@ impl LoginPage<'_> {
             },
             LoginProblem::Busy => t.login_busy(),
             LoginProblem::PasskeyRefused => t.login_passkey_refused(),
+            LoginProblem::DirectoryAway => t.login_directory_away(),
+            LoginProblem::AccountDisabled => t.login_account_disabled(),
+            LoginProblem::AccountExpired => t.login_account_expired(),
+            LoginProblem::PasswordExpired => t.login_password_expired(),
+            LoginProblem::NameTaken => t.login_name_taken(),
         })
     }
 

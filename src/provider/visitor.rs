@@ -42,7 +42,7 @@ impl Visitor {
     pub(super) async fn find(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
         if let Some(session) = ctx.session().await? {
             for sign_in in &session.value.sign_ins {
-                if let Some(user) = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled) {
+                if let Some(user) = ctx.sealgate.active_user(sign_in.subject).await? {
                     // A route that is not marked `is_for_signed_in` could write after the session
                     // has ended.
                     if !ctx.sealgate.store.act_for(user.sub) {

@@ -99,6 +99,7 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::SignInAttempt
             | Table::Email
             | Table::Username
+            | Table::SourceLink
             | Table::Index
             | Table::Outbox
             | Table::DeadMail
@@ -139,6 +140,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::SignInAttempt
             | Table::Email
             | Table::Username
+            | Table::SourceLink
             | Table::Index
             | Table::Outbox
             | Table::DeadMail

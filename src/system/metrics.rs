@@ -2,6 +2,7 @@
 //! never from a request.
 
 mod cluster;
+mod directories;
 mod limits;
 mod mail;
 mod registry;
@@ -21,6 +22,7 @@ use prometheus::{
 
 use crate::log;
 use cluster::ClusterSeries;
+use directories::DirectorySeries;
 use limits::LimitSeries;
 use mail::MailSeries;
 use registry::{SECONDS, Series, SeriesRegistry};
@@ -31,6 +33,7 @@ use traces::TraceSeries;
 use upstreams::UpstreamSeries;
 use users::FactorSeries;
 
+pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
 pub use tls::AcmeOutcome;
@@ -87,6 +90,7 @@ pub struct Metrics {
     factors: FactorSeries,
     mails: MailSeries,
     cluster: ClusterSeries,
+    directories: DirectorySeries,
     foreign: ForeignSeries,
     reloads: IntCounterVec,
     tls: TlsSeries,
@@ -330,6 +334,7 @@ impl Metrics {
             factors: FactorSeries::new(&registry)?,
             mails: MailSeries::new(&registry)?,
             cluster: ClusterSeries::new(&registry)?,
+            directories: DirectorySeries::new(&registry)?,
             foreign: ForeignSeries::new(&registry)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -604,6 +609,21 @@ impl Metrics {
     /// its access was revoked. `reason` is a word from a fixed set.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.with_label_values(&[reason]).inc();
+    }
+
+    /// Sets the series of a directory to their initial values. `now` is in seconds since 1970.
+    pub fn init_directory(&self, directory: &str, now: u64) {
+        self.directories.init_labels(directory, now);
+    }
+
+    /// Counts a password that a directory was asked to check.
+    pub fn directory_signed_in(&self, directory: &str, outcome: DirectorySignInOutcome, seconds: f64) {
+        self.directories.signed_in(directory, outcome, seconds);
+    }
+
+    /// Records a round in which the signed-in users of a directory were read again.
+    pub fn directory_was_read(&self, directory: &str, outcome: DirectoryReadOutcome) {
+        self.directories.was_read(directory, outcome);
     }
 
     /// Counts a token of another issuer that a client sent to an application. `issuer` is the

@@ -238,7 +238,7 @@ impl Factors {
 
     /// Returns the highest level that the user can reach.
     pub fn reachable(&self, user: &User) -> AssuranceLevel {
-        let has_password = user.password.is_some();
+        let has_password = user.has_password();
         if self.has_passkey() || (has_password && !self.keys.is_empty()) {
             AssuranceLevel::PhishingResistant
         } else if has_password && !self.totp.is_empty() {
@@ -263,7 +263,7 @@ impl Factors {
     /// Recovery codes replace a second factor. In an account without a password, they would be ten
     /// permanent passwords.
     pub fn may_have_recovery_codes(&self, user: &User) -> bool {
-        user.password.is_some() && self.has_any()
+        user.has_password() && self.has_any()
     }
 
     /// Returns the key with this credential.

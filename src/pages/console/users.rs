@@ -48,7 +48,7 @@ pub struct UserLine {
 impl UserLine {
     /// Returns whether the user has a password or a passkey.
     fn has_credential(&self) -> bool {
-        self.user.password.is_some() || self.factor == Some(FactorKind::Passkey)
+        self.user.has_password() || self.factor == Some(FactorKind::Passkey)
     }
 
     fn factor_words(&self, t: &Words) -> Markup {

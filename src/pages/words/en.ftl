@@ -41,6 +41,11 @@ login-forgot-label = Forgot? Reset your password
 login-create-account = No account? Create one
 login-or = or
 login-wrong-credentials-reset = Incorrect email address, username or password. Check them and try again. If you have forgotten your password, reset it below.
+login-directory-away = Your password was not checked, because your organization’s directory does not answer. Wait a few seconds and try again.
+login-account-disabled = Your account is disabled in your organization’s directory. Ask your administrator to enable it.
+login-account-expired = Your account in your organization’s directory has expired. Ask your administrator to extend it.
+login-password-expired = Your password has expired. Change it where you sign in to your organization’s computers, then sign in here with the new password.
+login-name-taken = Another account here already has your email address or username. Ask your administrator to link the accounts.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
 ## A forgotten password

@@ -33,6 +33,11 @@ login-forgot-label = Unuttum, parolayı sıfırla
 login-create-account = Hesabınız yok mu? Hesap oluşturun
 login-or = veya
 login-wrong-credentials-reset = E-posta adresi, kullanıcı adı veya parola hatalı. Kontrol edip yeniden deneyin. Parolanızı unuttuysanız aşağıdan sıfırlayın.
+login-directory-away = Kurumunuzun dizini yanıt vermediği için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
+login-account-disabled = Hesabınız kurumunuzun dizininde devre dışı. Yöneticinizden hesabınızı etkinleştirmesini isteyin.
+login-account-expired = Kurumunuzun dizinindeki hesabınızın süresi doldu. Yöneticinizden süreyi uzatmasını isteyin.
+login-password-expired = Parolanızın süresi doldu. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin, sonra burada yeni parolanızla oturum açın.
+login-name-taken = E-posta adresinizi veya kullanıcı adınızı burada başka bir hesap kullanıyor. Yöneticinizden hesapları bağlamasını isteyin.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
 ## Unutulan parola

@@ -241,7 +241,7 @@ fn check_removal(
     before: &Factors,
     after: &Factors,
 ) -> Result<(), SecurityProblem> {
-    if user.password.is_none() && before.has_passkey() && !after.has_passkey() {
+    if !user.has_password() && before.has_passkey() && !after.has_passkey() {
         return Err(SecurityProblem::LastPasskey);
     }
     let (had, has) = (before.reachable(user), after.reachable(user));

@@ -423,7 +423,7 @@ fn invitation(
     factors: Option<&Factors>,
     invitation: Option<&Invitation>,
 ) -> UserInvitation {
-    let is_used = user.password.is_some() || factors.is_some_and(|factors| !factors.keys.is_empty());
+    let is_used = user.has_password() || factors.is_some_and(|factors| !factors.keys.is_empty());
     UserInvitation {
         state: invitation.map(|known| (known.state(ctx.now), known.accepted_at.unwrap_or(known.sent_at))),
         until: invitation.map(|known| known.expires_at),

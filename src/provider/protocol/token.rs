@@ -245,7 +245,7 @@ async fn require_level(ctx: &RequestContext<'_>, client: &Client, user: &User, a
 
 /// Returns the user, if enabled.
 async fn find_user(ctx: &RequestContext<'_>, subject: Subject) -> Result<User, Failure> {
-    let user = ctx.sealgate.store.user(subject).await?.filter(User::is_enabled);
+    let user = ctx.sealgate.active_user(subject).await?;
     user.ok_or_else(|| Refusal::invalid_grant("The account is no longer active.").into())
 }
 

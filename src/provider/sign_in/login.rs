@@ -15,6 +15,7 @@ use crate::sign_in::passkey::relying_party;
 use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
 use sealgate_core::password;
 use sealgate_core::password::QueueKey;
+use sealgate_core::sources::{DirectorySource, LdapRefusal, PasswordChecker, SourceSignIn};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -64,19 +65,30 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             return Ok(page.retry_after(seconds));
         }
     };
-    match check_password(ctx, guesses.queue(ctx), user.as_ref(), password.clone()).await {
-        Ok(Some(user)) => {
+    match check_password(ctx, guesses.queue(ctx), user.as_ref(), typed.email, password).await {
+        Ok(PasswordCheck::Correct(user)) => {
             guesses.give_back(ctx);
-            let user = rehash(ctx, user, password).await;
             let sub = user.sub;
-            let proven = proceed_by_password(ctx, &waiting, user, typed.keep).await?;
+            let proven = proceed_by_password(ctx, &waiting, *user, typed.keep).await?;
             if let Some(response) = proven.respond(ctx, &waiting) {
                 return Ok(response);
             }
             let user = ctx.sealgate.store.user(sub).await?;
             wrong(ctx, &waiting, typed, user.as_ref())
         }
-        Ok(None) => wrong(ctx, &waiting, typed, user.as_ref()),
+        Ok(PasswordCheck::Wrong) => wrong(ctx, &waiting, typed, user.as_ref()),
+        Ok(PasswordCheck::Refused(problem)) => {
+            guesses.give_back(ctx);
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
+            failed(ctx, &waiting, user.as_ref(), "refused by the directory");
+            show_login(ctx, &waiting, StatusCode::OK, typed, Some(problem))
+        }
+        Ok(PasswordCheck::DirectoryAway) => {
+            guesses.give_back(ctx);
+            let problem = Some(LoginProblem::DirectoryAway);
+            let page = show_login(ctx, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, problem)?;
+            Ok(page.retry_after(DIRECTORY_RETRY_SECONDS))
+        }
         Err(Failure::Unavailable) => {
             guesses.give_back(ctx);
             busy(ctx, &waiting, typed)
@@ -84,6 +96,9 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         Err(other) => Err(other),
     }
 }
+
+/// Seconds after which a browser may repeat a sign-in that a directory did not decide.
+const DIRECTORY_RETRY_SECONDS: u64 = 10;
 
 /// Returns the page for a password that could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: Typed<'_>) -> Result<Response, Failure> {
@@ -110,18 +125,58 @@ fn failed(ctx: &RequestContext<'_>, waiting: &Waiting, user: Option<&User>, why:
     ctx.sealgate.audit.note(user.into_iter().fold(event, |event, user| event.for_subject(user.sub)));
 }
 
-/// Returns the user if the password is correct and the account is enabled.
-async fn check_password<'u>(
+/// Result of checking a password.
+enum PasswordCheck {
+    Correct(Box<User>),
+    /// The user is unknown or disabled, or the password is wrong.
+    Wrong,
+    /// The password is correct, but the user cannot sign in, for this reason.
+    Refused(LoginProblem),
+    /// The directory did not check the password.
+    DirectoryAway,
+}
+
+/// Checks the password, here or at a directory.
+async fn check_password(
     ctx: &RequestContext<'_>,
     queue: QueueKey,
-    user: Option<&'u User>,
+    user: Option<&User>,
+    typed: &str,
     password: SecretString,
-) -> Result<Option<&'u User>, Failure> {
+) -> Result<PasswordCheck, Failure> {
+    let user = match ctx.sealgate.sources.checker(user, typed) {
+        PasswordChecker::Local => user,
+        PasswordChecker::Directory(source) => return check_at_directory(ctx, source, typed, &password).await,
+        PasswordChecker::Nobody => None,
+    };
     // Without an enabled account, the same work is done with a dummy hash that no password matches.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
-    let right = ctx.sealgate.passwords.verify(queue, hash, password).await?;
-    Ok(user.filter(|_| right))
+    let right = ctx.sealgate.passwords.verify(queue, hash, password.clone()).await?;
+    Ok(match user.filter(|_| right) {
+        Some(user) => PasswordCheck::Correct(Box::new(rehash(ctx, user, password).await)),
+        None => PasswordCheck::Wrong,
+    })
+}
+
+async fn check_at_directory(
+    ctx: &RequestContext<'_>,
+    source: &DirectorySource,
+    typed: &str,
+    password: &SecretString,
+) -> Result<PasswordCheck, Failure> {
+    let event = |kind| ctx.event(kind, Actor::Server);
+    Ok(match ctx.sealgate.sign_in_at(source, typed, password, event).await? {
+        SourceSignIn::User(user) => PasswordCheck::Correct(user),
+        SourceSignIn::Wrong => PasswordCheck::Wrong,
+        SourceSignIn::Refused(refusal) => PasswordCheck::Refused(match refusal {
+            LdapRefusal::Disabled => LoginProblem::AccountDisabled,
+            LdapRefusal::Expired => LoginProblem::AccountExpired,
+            LdapRefusal::PasswordExpired | LdapRefusal::PasswordMustChange => LoginProblem::PasswordExpired,
+        }),
+        SourceSignIn::NameTaken => PasswordCheck::Refused(LoginProblem::NameTaken),
+        SourceSignIn::Unavailable => PasswordCheck::DirectoryAway,
+    })
 }
 
 /// Continues the sign-in after a correct password.

@@ -109,6 +109,10 @@ async fn sign_in_with(
         }
         _ => return Err(Failure::Internal),
     };
+    // A directory did not take part in this sign-in, so ask it whether the user may still sign in.
+    let Some(user) = ctx.sealgate.read_user_again(user).await? else {
+        return refused(ctx, waiting, None, CeremonyError::NotTheirs).await;
+    };
     let credentials = CredentialMark::for_user(&user, factors.generation);
     let proof = Proof { user, steps: AuthenticationSteps::from_step(step), credentials, is_step_up: false, keep };
     let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };

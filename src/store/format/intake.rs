@@ -117,7 +117,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Client => client(read)?,
         Table::User => user(read)?,
         // These index entries are derived from the user's other records.
-        Table::Email | Table::Username | Table::Credential => {
+        Table::Email | Table::Username | Table::SourceLink | Table::Credential => {
             read.typed::<Subject>()?;
             return Ok(None);
         }

@@ -14,6 +14,7 @@ use sealgate_domain::grant::GrantId;
 use sealgate_domain::mail::MailId;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::session::SessionId;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
@@ -55,6 +56,8 @@ pub enum Table {
     Email = b'v',
     /// Index from usernames to users.
     Username = b'w',
+    /// Index from users at a source to users.
+    SourceLink = b'D',
     /// Indexes by user, client and age.
     Index = b'x',
     /// Queued e-mails, sealed, ordered by due time.
@@ -76,7 +79,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 32] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -99,6 +102,7 @@ impl Table {
         Self::User,
         Self::Email,
         Self::Username,
+        Self::SourceLink,
         Self::Index,
         Self::Outbox,
         Self::DeadMail,
@@ -135,6 +139,7 @@ impl Table {
             Self::User => "user",
             Self::Email => "email",
             Self::Username => "username",
+            Self::SourceLink => "source_link",
             Self::Index => "index",
             Self::Outbox => "outbox",
             Self::DeadMail => "dead_mail",
@@ -217,6 +222,11 @@ pub(crate) fn email(lookup: &SecretHash) -> Key {
 
 pub(crate) fn username(lookup: &SecretHash) -> Key {
     key(Table::Username, &[lookup.as_bytes()])
+}
+
+/// Key of the index entry of a user at a source.
+pub(crate) fn source_link(lookup: &SecretHash) -> Key {
+    key(Table::SourceLink, &[lookup.as_bytes()])
 }
 
 /// Key of the browsers from which a user has signed in.
@@ -307,6 +317,11 @@ pub(crate) fn all_answers() -> Key {
 /// Key of a process's report on its answers to refresh requests.
 pub(crate) fn answers(process: ProcessId) -> Key {
     key(Table::Meta, &[b"answers/", process.as_bytes()])
+}
+
+/// Key of the time at which an administrator accepted the loss of many accounts at a source.
+pub(crate) fn accepted_loss(source: &SourceName) -> Key {
+    key(Table::Meta, &[b"accepted_loss/", source.as_str().as_bytes()])
 }
 
 /// Key of a lease.

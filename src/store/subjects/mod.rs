@@ -17,4 +17,5 @@ pub(crate) mod registrations;
 pub(crate) mod registry;
 pub(crate) mod revocations;
 pub(crate) mod sessions;
+pub(crate) mod sources;
 pub(crate) mod submissions;

@@ -1,0 +1,246 @@
+//! Sources of users on this node: the directories, and when their users were last read.
+//!
+//! A user of a source signs in with the password of the source. The users who have access are read
+//! again in the background. If that fails for `stale_seconds`, their requests are refused with 503
+//! until the source answers again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use secrecy::SecretString;
+
+use crate::state::{NotServing, Sealgate};
+use crate::web::failure::Failure;
+use sealgate_config::DirectorySettings;
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::source::{SourceEntry, SourceName, SourceState};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, Subject, User};
+use sealgate_ldap::{LdapDirectory, LdapSignIn};
+
+pub use sealgate_ldap::LdapRefusal;
+use sealgate_store::{SourceOutcome, StoreError};
+use sealgate_system::clock::{Clock, random};
+use sealgate_system::metrics::{DirectoryReadOutcome, DirectorySignInOutcome, Metrics};
+
+/// All sources of users.
+pub struct Sources(Vec<Arc<DirectorySource>>);
+
+/// Directory with the time at which its users were last read.
+pub struct DirectorySource {
+    pub settings: DirectorySettings,
+    pub directory: LdapDirectory,
+    /// Time of the last complete read, in seconds since 1970. At first the time of the start, so
+    /// that sessions survive a restart while the directory is away.
+    read_at: AtomicU64,
+}
+
+/// Server that checks the password of a sign-in.
+#[derive(Clone, Copy)]
+pub enum PasswordChecker<'a> {
+    Local,
+    Directory(&'a Arc<DirectorySource>),
+    /// The configuration no longer has the user's source, so nobody can check the password.
+    Nobody,
+}
+
+/// Result of a sign-in at a source.
+pub enum SourceSignIn {
+    User(Box<User>),
+    Wrong,
+    Refused(LdapRefusal),
+    /// Another user has the address or username of the account.
+    NameTaken,
+    /// The source did not decide. The sign-in can be repeated.
+    Unavailable,
+}
+
+impl Sources {
+    /// Opens all directories. Does not connect to them.
+    ///
+    /// # Errors
+    /// [`NotServing`] if a file of a directory cannot be read.
+    pub fn open(
+        directories: &[DirectorySettings],
+        metrics: &Metrics,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, NotServing> {
+        let now = clock.now();
+        let open = |settings: &DirectorySettings| {
+            let directory = LdapDirectory::open(settings, Arc::clone(clock))
+                .map_err(|fault| NotServing::from(vec![format!("directory {}: {fault}", settings.name)]))?;
+            metrics.init_directory(settings.name.as_str(), now.seconds());
+            let read_at = AtomicU64::new(now.seconds());
+            Ok(Arc::new(DirectorySource { settings: settings.clone(), directory, read_at }))
+        };
+        directories.iter().map(open).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns all directories.
+    pub fn directories(&self) -> &[Arc<DirectorySource>] {
+        &self.0
+    }
+
+    /// Returns the directory with this name.
+    pub fn directory(&self, name: &SourceName) -> Option<&Arc<DirectorySource>> {
+        self.0.iter().find(|directory| directory.settings.name == *name)
+    }
+
+    /// Returns who checks the password of a sign-in with this name.
+    ///
+    /// The password of a local user is never sent to a source. A name without a user is checked by
+    /// the directory that is responsible for its domain, and otherwise by the default directory. A
+    /// password is never tried at several servers.
+    pub fn checker(&self, user: Option<&User>, typed: &str) -> PasswordChecker<'_> {
+        let directory = match user {
+            Some(User { source: None, .. }) => return PasswordChecker::Local,
+            Some(User { source: Some(source), .. }) => {
+                return self.directory(&source.link.source).map_or(PasswordChecker::Nobody, PasswordChecker::Directory);
+            }
+            None => self.for_domain(typed).or_else(|| self.0.iter().find(|directory| directory.settings.is_default)),
+        };
+        directory.map_or(PasswordChecker::Local, PasswordChecker::Directory)
+    }
+
+    /// Returns the directory that is responsible for the domain of an address.
+    pub fn for_domain(&self, typed: &str) -> Option<&Arc<DirectorySource>> {
+        let email = Email::parse(typed)?;
+        let (_, domain) = email.as_str().rsplit_once('@')?;
+        let is_responsible = |directory: &&Arc<DirectorySource>| {
+            directory.settings.domains.iter().any(|own| own.eq_ignore_ascii_case(domain))
+        };
+        self.0.iter().find(is_responsible)
+    }
+
+    /// Returns whether the user's source has not been read for so long that the user's access is
+    /// unknown, or is no longer configured.
+    pub fn is_stale(&self, user: &User, now: UnixTime) -> bool {
+        let Some(source) = &user.source else { return false };
+        self.directory(&source.link.source).is_none_or(|directory| directory.is_stale(now))
+    }
+}
+
+impl DirectorySource {
+    /// Returns the name in the configuration.
+    pub fn name(&self) -> &SourceName {
+        &self.settings.name
+    }
+
+    /// Returns the time of the last complete read.
+    pub fn read_at(&self) -> UnixTime {
+        UnixTime::from_seconds(self.read_at.load(Ordering::Relaxed))
+    }
+
+    /// Records a round of reads.
+    pub fn was_read(&self, metrics: &Metrics, outcome: DirectoryReadOutcome) {
+        if let DirectoryReadOutcome::Complete { at, .. } = outcome {
+            self.read_at.store(at, Ordering::Relaxed);
+        }
+        metrics.directory_was_read(self.name().as_str(), outcome);
+    }
+
+    fn is_stale(&self, now: UnixTime) -> bool {
+        now.since(self.read_at()) >= self.settings.stale
+    }
+}
+
+impl Sealgate {
+    /// Checks a password at a directory. On success, stores what the directory reports about the
+    /// user.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sign_in_at(
+        &self,
+        source: &DirectorySource,
+        typed: &str,
+        password: &SecretString,
+        event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
+    ) -> Result<SourceSignIn, Failure> {
+        let begun = Instant::now();
+        let signed_in = match source.directory.sign_in(typed, password).await {
+            Ok(LdapSignIn::User(entry)) => match self.apply_source_entry(source, &entry, event).await? {
+                Some(user) if user.is_enabled() => SourceSignIn::User(user),
+                Some(_) => SourceSignIn::Wrong,
+                None => SourceSignIn::NameTaken,
+            },
+            Ok(LdapSignIn::Wrong) => SourceSignIn::Wrong,
+            Ok(LdapSignIn::Refused(refusal)) => SourceSignIn::Refused(refusal),
+            Err(fault) => {
+                tracing::error!(directory = %source.name(), %fault, "the directory cannot check a password");
+                SourceSignIn::Unavailable
+            }
+        };
+        let outcome = match &signed_in {
+            SourceSignIn::User(_) => DirectorySignInOutcome::Succeeded,
+            SourceSignIn::Wrong => DirectorySignInOutcome::Wrong,
+            SourceSignIn::Refused(_) => DirectorySignInOutcome::Refused,
+            SourceSignIn::NameTaken => DirectorySignInOutcome::NameTaken,
+            SourceSignIn::Unavailable => DirectorySignInOutcome::Unavailable,
+        };
+        self.metrics.directory_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
+        Ok(signed_in)
+    }
+
+    /// Stores what a directory reports about a user. Returns `None` if another user has the address
+    /// or username.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn apply_source_entry(
+        &self,
+        source: &DirectorySource,
+        entry: &SourceEntry,
+        event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
+    ) -> Result<Option<Box<User>>, StoreError> {
+        let new = Subject::from_random(random(self.entropy.as_ref()));
+        let (kind, user) = match self.store.apply_source_entry(source.name(), entry, new, self.clock.now()).await? {
+            SourceOutcome::Added(user) => (AuditKind::UserCreated, user),
+            SourceOutcome::Changed(user) => (changed_kind(&user), user),
+            SourceOutcome::Unchanged(user) => return Ok(Some(user)),
+            SourceOutcome::NameTaken => return Ok(None),
+        };
+        let event = event(kind).for_subject(user.sub);
+        self.audit.note(event.with_detail(format!("directory {}", source.name())));
+        Ok(Some(user))
+    }
+
+    /// Returns the user if enabled.
+    ///
+    /// # Errors
+    /// [`Failure::Unavailable`] if the user's source has not been read for too long, or the store's
+    /// error.
+    pub async fn active_user(&self, subject: Subject) -> Result<Option<User>, Failure> {
+        let user = self.store.user(subject).await?.filter(User::is_enabled);
+        if user.as_ref().is_some_and(|user| self.sources.is_stale(user, self.clock.now())) {
+            return Err(Failure::Unavailable);
+        }
+        Ok(user)
+    }
+
+    /// Reads a user of a source again, before a sign-in that the source does not check, such as
+    /// with a passkey. Returns the user if still enabled. Returns a local user unchanged.
+    ///
+    /// # Errors
+    /// [`Failure::Unavailable`] if the source does not answer.
+    pub async fn read_user_again(&self, user: User) -> Result<Option<User>, Failure> {
+        let Some(own) = &user.source else { return Ok(Some(user)) };
+        let source = self.sources.directory(&own.link.source).ok_or(Failure::Unavailable)?;
+        let entries = source.directory.read(std::slice::from_ref(&own.link.id)).await.map_err(|fault| {
+            tracing::error!(directory = %source.name(), %fault, "the directory cannot be read");
+            Failure::Unavailable
+        })?;
+        let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
+        let now = match entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id)) {
+            Some(entry) => self.apply_source_entry(source, &entry, event).await?,
+            None => self.store.set_source_state(&own.link, SourceState::Gone, self.clock.now()).await?.map(Box::new),
+        };
+        Ok(now.map(|user| *user).filter(User::is_enabled))
+    }
+}
+
+/// Returns the kind of event for a user whom a source has changed.
+pub fn changed_kind(user: &User) -> AuditKind {
+    if user.is_enabled() { AuditKind::UserChanged } else { AuditKind::UserDisabled }
+}

@@ -1,0 +1,200 @@
+//! Users whose accounts a source keeps.
+//!
+//! The index `source_link` leads from the id at the source to the user. An account that is gone
+//! keeps this entry, but not its names: another account may have got them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::engine::{Changes, Key};
+use crate::format::record::Loaded;
+use crate::format::table::Table;
+use crate::format::{record, table};
+use crate::subjects::registry::user_creation;
+use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::app_password::AppPasswords;
+use sealgate_domain::grant::{EndReason, Grant};
+use sealgate_domain::session::Session;
+use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Subject, User};
+
+/// Time for which a loss of accounts stays accepted. All nodes of a cluster read in this time.
+const LOSS_ACCEPTANCE: Duration = Duration::from_mins(5);
+
+/// Outcome of applying a report of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum SourceOutcome {
+    /// The source has reported this user for the first time.
+    Added(Box<User>),
+    Changed(Box<User>),
+    /// Nothing was written.
+    Unchanged(Box<User>),
+    /// Another user has the address or the username. Nothing was written.
+    NameTaken,
+}
+
+impl Store {
+    /// Returns the user with this id at a source, even if disabled.
+    pub async fn user_by_source_link(&self, link: &SourceLink) -> Result<Option<User>, StoreError> {
+        match self.load::<Subject>(table::source_link(&link.lookup_key())).await? {
+            Some(subject) => self.user(subject.value).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Adds or changes the user that a source has reported. Retries on conflicts. Writes nothing if
+    /// nothing differs. Ends all access of a user who is no longer enabled.
+    ///
+    /// `new` becomes the `sub` of a new user.
+    ///
+    /// # Errors
+    /// Returns the store's error. The call can be repeated.
+    pub async fn apply_source_entry(
+        &self,
+        source: &SourceName,
+        entry: &SourceEntry,
+        new: Subject,
+        now: UnixTime,
+    ) -> Result<SourceOutcome, StoreError> {
+        let link = SourceLink { source: source.clone(), id: entry.id.clone() };
+        let index = table::source_link(&link.lookup_key());
+        for _ in 0..MAX_CONFLICTS {
+            let Some(subject) = self.load::<Subject>(index.clone()).await? else {
+                let user = entry.new_user(source, new, now);
+                if self.commit(user_creation(&user)?).await? == Committed::Yes {
+                    return Ok(SourceOutcome::Added(Box::new(user)));
+                }
+                // Either a name is taken, or another request has added the same user.
+                if self.load::<Subject>(index.clone()).await?.is_none() {
+                    return Ok(SourceOutcome::NameTaken);
+                }
+                continue;
+            };
+            // Without a record, the user has just been deleted.
+            let Some(loaded) = self.user_record(subject.value).await? else { continue };
+            let Some(next) = entry.applied_to(&loaded.value, source, now) else {
+                return Ok(SourceOutcome::Unchanged(Box::new(loaded.value)));
+            };
+            match self.replace_source_user(&loaded, next, now).await? {
+                Some(SourceOutcome::Unchanged(_)) | None => {}
+                Some(outcome) => return Ok(outcome),
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Records the state of an account of which the source reports nothing else, such as
+    /// [`SourceState::Gone`]. Ends all access of a user who is no longer enabled.
+    ///
+    /// Returns the changed user, or `None` if nothing differs or there is no such user.
+    ///
+    /// # Errors
+    /// Returns the store's error. The call can be repeated.
+    pub async fn set_source_state(
+        &self,
+        link: &SourceLink,
+        state: SourceState,
+        now: UnixTime,
+    ) -> Result<Option<User>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(subject) = self.load::<Subject>(table::source_link(&link.lookup_key())).await? else {
+                return Ok(None);
+            };
+            let Some(loaded) = self.user_record(subject.value).await? else { return Ok(None) };
+            let mut next = loaded.value.clone();
+            let Some(source) = next.source.as_mut().filter(|source| source.state != state) else { return Ok(None) };
+            (source.state, source.changed_at) = (state, now);
+            if let Some(SourceOutcome::Changed(user)) = self.replace_source_user(&loaded, next, now).await? {
+                return Ok(Some(*user));
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Accepts for five minutes that a source has lost many accounts.
+    pub async fn accept_loss(&self, source: &SourceName, now: UnixTime) -> Result<(), StoreError> {
+        let put = vec![(table::accepted_loss(source), record::encode(&now)?)];
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// Returns whether an administrator has just accepted that a source has lost many accounts.
+    pub async fn accepts_loss(&self, source: &SourceName, now: UnixTime) -> Result<bool, StoreError> {
+        let accepted = self.load::<UnixTime>(table::accepted_loss(source)).await?;
+        Ok(accepted.is_some_and(|at| now.since(at.value) < LOSS_ACCEPTANCE))
+    }
+
+    /// Writes the changed user. Returns `None` on a conflict.
+    async fn replace_source_user(
+        &self,
+        loaded: &Loaded<User>,
+        next: User,
+        now: UnixTime,
+    ) -> Result<Option<SourceOutcome>, StoreError> {
+        let Ok(changes) = self.rename_changes(loaded, &next).await? else { return Ok(Some(SourceOutcome::NameTaken)) };
+        let ends = loaded.value.is_enabled() && !next.is_enabled();
+        let revocation = ends.then(|| self.new_revocation(next.sub, EndReason::Source, now));
+        let changes = self.opened_without_links(changes, revocation.as_ref()).await?;
+        if self.commit(changes).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        if let Some(revocation) = revocation {
+            self.carry_out(&revocation).await?;
+        }
+        Ok(Some(SourceOutcome::Changed(Box::new(next))))
+    }
+
+    /// Returns the enabled users of a source who have a session, an active grant or an application
+    /// password.
+    ///
+    /// Reads all records of these three kinds, because their number is limited by use. The number of
+    /// accounts at a source is not.
+    pub async fn source_users_with_access(&self, source: &SourceName) -> Result<Vec<User>, StoreError> {
+        let mut subjects = BTreeSet::new();
+        self.read_all(Table::Session, |session: Session| {
+            subjects.extend(session.sign_ins.iter().map(|sign_in| sign_in.subject));
+        })
+        .await?;
+        self.read_all(Table::Grant, |grant: Grant| subjects.extend(grant.is_active().then_some(grant.subject))).await?;
+        self.read_all(Table::AppPasswords, |passwords: AppPasswords| {
+            subjects.insert(passwords.subject);
+        })
+        .await?;
+        let keys: Vec<Key> = subjects.into_iter().map(table::user).collect();
+        let mut users = Vec::new();
+        for keys in keys.chunks(PAGE) {
+            let values = self.engine.get_many(keys).await?;
+            let records = keys.iter().zip(values).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
+            let of_source = |user: &User| user.source.as_ref().is_some_and(|own| own.link.source == *source);
+            users.extend(
+                records
+                    .map(|loaded: Loaded<User>| loaded.value)
+                    .filter(|user| user.is_enabled() && of_source(user)),
+            );
+        }
+        Ok(users)
+    }
+
+    /// Reads all records of a table, page by page. Skips unreadable records.
+    async fn read_all<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        mut each: impl FnMut(T) + Send,
+    ) -> Result<(), StoreError> {
+        let (prefix, mut after) = (table::all(table), None::<Key>);
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after = Some(last.clone());
+            for (key, bytes) in rows {
+                if let Ok(loaded) = record::decode::<T>(&key, bytes) {
+                    each(loaded.value);
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
