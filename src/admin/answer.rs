@@ -34,6 +34,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::source::{SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_domain::username::Username;
@@ -48,6 +49,7 @@ pub enum Answer {
     Status(Box<ServerStatus>),
     Reloaded(Reloaded),
     Backup(BackupMade),
+    LossAccepted(LossAccepted),
     /// A user, and the effects of the command.
     User(Box<UserAnswer>),
     Imported(ImportAnswer),
@@ -172,6 +174,12 @@ pub struct BackupMade {
     pub(super) records: usize,
 }
 
+/// Answer to `sealgate directory accept`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LossAccepted {
+    pub(super) directory: SourceName,
+}
+
 /// Defines the visible form of a record: each member with its type and value. Absent optional
 /// members are omitted.
 macro_rules! shown {
@@ -215,6 +223,8 @@ shown! {
         username: Username = user.username;
         phone_number: String = user.phone_number;
         picture: String = user.picture;
+        /// Directory that keeps the account, with what it last reported.
+        source: UserSource = user.source;
         sessions_ended: usize = None;
         grants_ended: usize = None;
         deleted: bool = None;

@@ -18,6 +18,7 @@ use sealgate_domain::grant::GrantId;
 use sealgate_domain::language::Language;
 use sealgate_domain::rate_limit::{RateLimit, RateLimitFault};
 use sealgate_domain::session::SessionId;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role};
 use sealgate_domain::username::Username;
@@ -133,6 +134,10 @@ impl From<ClientId> for ClientArgument {
 /// If the text has none of these forms.
 pub fn user(text: &str) -> Result<UserRef, &'static str> {
     UserRef::parse(text).ok_or("not a sub (a UUID), an e-mail address or a username")
+}
+
+pub(super) fn source(text: &str) -> Result<SourceName, &'static str> {
+    SourceName::parse(text).ok_or("not the name of a directory in the configuration")
 }
 
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {

@@ -20,6 +20,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::session::SessionId;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
@@ -72,6 +73,9 @@ pub enum Command {
     /// command line and the signer do
     #[command(skip)]
     Key(KeyCommand),
+    /// Accept that many accounts of a directory are gone
+    #[command(skip)]
+    Directory(DirectoryCommand),
     /// Manage nodes of a cluster. For most of these commands, the command line changes the database
     /// itself
     #[command(skip)]
@@ -214,6 +218,21 @@ pub enum UserCommand {
     ResetFactors(UserRef),
     /// Unblock a user's codes after too many wrong attempts
     UnblockFactors(UserRef),
+}
+
+/// Commands about directories.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum DirectoryCommand {
+    /// Sign out the users who are gone from a directory, however many they are
+    ///
+    /// If more than ten users and more than a fifth of them are gone at once, the server reports this and signs
+    /// nobody out. This command lets it continue for five minutes.
+    Accept {
+        /// Name of the directory in the configuration
+        #[arg(value_name = "NAME", value_parser = arguments::source)]
+        name: SourceName,
+    },
 }
 
 /// Commands about a user's names and passwords at applications.

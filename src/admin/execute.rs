@@ -7,9 +7,12 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::answer::{Answer, BackupMade, Reloaded, ServerStatus};
-use crate::command::Command;
+use crate::answer::{Answer, BackupMade, LossAccepted, Reloaded, ServerStatus};
+use crate::command::{Command, DirectoryCommand};
 use crate::directory::{CommandError, Directory};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::source::SourceName;
+
 use crate::{access, app_logins, audit, clients, keys, mails, nodes, users};
 
 /// Executes a command.
@@ -28,6 +31,7 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Session(command) => access::sessions(directory, command).await,
         Command::Key(command) => keys::execute(directory, command).await,
         Command::Node(command) => nodes::execute(directory, command).await,
+        Command::Directory(DirectoryCommand::Accept { name }) => accept_loss(directory, name).await,
         Command::Grant(command) => access::grants(directory, command).await,
         Command::Consent(command) => access::consents(directory, command).await,
         Command::AppPassword(command) => access::app_passwords(directory, command).await,
@@ -35,6 +39,13 @@ pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answ
         Command::Mail(command) => mails::execute(directory, command).await,
         Command::Audit(command) => audit::execute(directory, *command).await,
     }
+}
+
+async fn accept_loss(directory: &Directory<'_>, name: SourceName) -> Result<Answer, CommandError> {
+    directory.store.accept_loss(&name, directory.clock.now()).await?;
+    let event = directory.event(AuditKind::DirectoryLossAccepted).with_detail(format!("directory {name}"));
+    directory.record(event).await;
+    Ok(Answer::LossAccepted(LossAccepted { directory: name }))
 }
 
 async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {

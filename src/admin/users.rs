@@ -118,6 +118,16 @@ async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -
     let change = |user: &mut User| change(user, changes, now);
     let mut next = before.clone();
     change(&mut next);
+    if let Some(source) = &before.source {
+        let kept = changed_fields(&before, &next);
+        let kept: Vec<_> = kept.into_iter().filter(|field| KEPT_BY_SOURCE.contains(field)).collect();
+        if !kept.is_empty() {
+            let (source, kept) = (&source.link.source, kept.join(", "));
+            return Err(CommandError::invalid(format!(
+                "the directory {source} keeps this user's {kept}; change the entry in the directory"
+            )));
+        }
+    }
     // Values that older rules accepted may stay, but new ones must satisfy the current rules.
     let existing_faults = faults(&before);
     let faults: Vec<String> = faults(&next).into_iter().filter(|fault| !existing_faults.contains(fault)).collect();
@@ -214,6 +224,9 @@ fn replace<T: Clone>(value: &mut Option<T>, new: Option<&T>, remove: bool) {
     }
 }
 
+/// Attributes that a directory keeps for its users.
+const KEPT_BY_SOURCE: [&str; 5] = ["address", "verification of the address", "username", "name", "phone number"];
+
 /// Returns the changed attributes in the form of the audit log.
 fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
     let fields = [
@@ -235,6 +248,12 @@ async fn set_password(
     password: &Secret,
 ) -> Result<Answer, CommandError> {
     let user = find(directory, user_ref).await?;
+    if let Some(source) = &user.source {
+        return Err(CommandError::invalid(format!(
+            "the directory {} keeps this user's password; change it in the directory",
+            source.link.source
+        )));
+    }
     let judged = directory.passwords.check(password, &Owner::of(&user)).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;

@@ -94,13 +94,15 @@ pub enum AuditKind {
     InvitationWithdrawn,
     /// The schedule of the signing keys changed.
     KeysChanged,
+    /// An administrator accepted that many accounts of a directory are gone.
+    DirectoryLossAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 47] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -146,6 +148,7 @@ impl AuditKind {
         Self::InvitationAccepted,
         Self::InvitationWithdrawn,
         Self::KeysChanged,
+        Self::DirectoryLossAccepted,
         Self::ConfigurationReloaded,
     ];
 
@@ -197,6 +200,7 @@ impl AuditKind {
             Self::InvitationAccepted => "invitation_accepted",
             Self::InvitationWithdrawn => "invitation_withdrawn",
             Self::KeysChanged => "keys_changed",
+            Self::DirectoryLossAccepted => "directory_loss_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }
     }

@@ -111,6 +111,8 @@ pub struct PasswordPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub email: &'a str,
+    /// Whether a directory keeps the password, so that it cannot be changed here.
+    pub is_managed: bool,
     pub problem: Option<PasswordProblem>,
 }
 

@@ -206,6 +206,7 @@ impl Words {
             AuditKind::InvitationAccepted => self.event_invitation_accepted(),
             AuditKind::InvitationWithdrawn => self.event_invitation_withdrawn(),
             AuditKind::KeysChanged => self.event_keys_changed(),
+            AuditKind::DirectoryLossAccepted => self.event_directory_loss_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
         }
     }

@@ -20,7 +20,8 @@ async fn a_renamed_user_keeps_the_id_and_a_new_user_with_the_address_is_another(
          dn: uid=anna2,ou=people,{BASE}\nchangetype: modify\nreplace: mail\nmail: other@example.test\n-\n\
          replace: displayName\ndisplayName: New Name\n"
     ));
-    let [(id, Some(after))] = directory.read(&[before.id.clone()]).await.unwrap().as_slice() else {
+    let read = directory.read(&[before.id.clone()]).await.unwrap();
+    let [(id, Some(after))] = read.as_slice() else {
         panic!("not found")
     };
     assert_eq!((id, &after.id), (&before.id, &before.id));

@@ -77,6 +77,7 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::InvitationAccepted => "an invitation was accepted",
         AuditKind::InvitationWithdrawn => "an invitation was withdrawn",
         AuditKind::KeysChanged => "the schedule of the signing keys changed",
+        AuditKind::DirectoryLossAccepted => "an administrator accepted that many accounts of a directory are gone",
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
     }
 }

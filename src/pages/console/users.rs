@@ -13,8 +13,20 @@ use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::session::SessionId;
+use sealgate_domain::source::SourceState;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, User};
+use sealgate_domain::user::{Role, User, UserState};
+
+impl Words {
+    /// Returns why an account is not enabled in its directory.
+    fn directory_state(self, state: SourceState) -> Markup {
+        match state {
+            SourceState::Enabled | SourceState::Disabled => self.directory_state_disabled(),
+            SourceState::Expired => self.directory_state_expired(),
+            SourceState::Gone => self.directory_state_gone(),
+        }
+    }
+}
 
 /// Page with the list of users.
 #[derive(Template)]

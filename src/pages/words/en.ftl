@@ -443,6 +443,7 @@ done-factor-renamed = The name was changed.
 done-factor-removed = The two-factor method was removed. It can no longer be used to sign in.
 
 profile-title = Your profile
+profile-lead-managed = Your name, phone number and address come from your organization’s directory. You can add a picture here.
 profile-lead = Applications see these details when you allow it.
 profile-email = Email address
 profile-email-hint = You sign in with this address. Only your administrator can change it.
@@ -535,6 +536,7 @@ undone-administrator = Ask your administrator for help, and tell them that someo
 undone-added = These two-factor methods were added since the day before the change. Remove any that is not yours:
 
 password-title = Change your password
+password-managed = Your organization’s directory keeps your password. Change it where you sign in to your organization’s computers.
 password-lead = You will stay signed in here. You will be signed out everywhere else, and applications will ask you to sign in again.
 password-current = Current password
 password-new = New password
@@ -899,6 +901,13 @@ user-invitation-resend = Send a new link
 user-invitation-resend-hint = The previous link stops working.
 user-invitation-withdraw = Withdraw the invitation
 user-password-once = This is the new password. Pass it on now: it will not be shown again. It can be changed on the account page.
+user-directory = Directory
+user-directory-changed = Last change: { $moment }
+user-directory-groups = Groups of the directory
+user-directory-no-groups = None
+directory-state-disabled = Disabled in the directory
+directory-state-expired = Expired in the directory
+directory-state-gone = No longer in the directory
 user-subject = User ID
 user-since = Added
 user-sessions = Open access
@@ -1064,6 +1073,7 @@ event-invitation-sent = Invitation sent
 event-invitation-accepted = Invitation accepted
 event-invitation-withdrawn = Invitation withdrawn
 event-keys-changed = Signing key schedule changed
+event-directory-loss-accepted = Loss of directory accounts accepted
 event-configuration-reloaded = Configuration reloaded
 
 # Details of an event in the audit log, if the detail is one of the program's own words.

@@ -420,6 +420,7 @@ done-factor-renamed = Ad değiştirildi.
 done-factor-removed = Doğrulama yöntemi kaldırıldı. Artık oturum açmak için kullanılamaz.
 
 profile-title = Profiliniz
+profile-lead-managed = Adınız, telefon numaranız ve adresiniz kurumunuzun dizininden gelir. Buradan bir resim ekleyebilirsiniz.
 profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
 profile-email = E-posta adresi
 profile-email-hint = Bu adresle oturum açarsınız. Adresi yalnızca yöneticiniz değiştirebilir.
@@ -511,6 +512,7 @@ undone-administrator = Yöneticinizden yardım isteyin ve adresinizi başka biri
 undone-added = Aşağıdaki doğrulama yöntemleri, değişiklikten önceki günden bu yana eklendi. Size ait olmayanları kaldırın:
 
 password-title = Parola değiştirme
+password-managed = Parolanız kurumunuzun dizininde tutulur. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin.
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
 password-current = Mevcut parola
 password-new = Yeni parola
@@ -859,6 +861,13 @@ user-invitation-resend = Yeni bağlantı gönder
 user-invitation-resend-hint = Daha önce gönderilen bağlantı geçersiz olur.
 user-invitation-withdraw = Daveti geri al
 user-password-once = Yeni parola aşağıdadır. Kullanıcıya şimdi iletin; bir daha gösterilmeyecek. Kullanıcı parolayı hesap sayfasında değiştirebilir.
+user-directory = Dizin
+user-directory-changed = Son değişiklik: { $moment }
+user-directory-groups = Dizindeki gruplar
+user-directory-no-groups = Yok
+directory-state-disabled = Dizinde devre dışı
+directory-state-expired = Dizindeki hesabın süresi doldu
+directory-state-gone = Artık dizinde yok
 user-subject = Kullanıcı kimliği
 user-since = Eklenme tarihi
 user-sessions = Açık erişimler
@@ -1016,6 +1025,7 @@ event-invitation-sent = Davet gönderildi
 event-invitation-accepted = Davet kabul edildi
 event-invitation-withdrawn = Davet geri alındı
 event-keys-changed = İmza anahtarı takvimi değiştirildi
+event-directory-loss-accepted = Dizindeki hesap kaybı kabul edildi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 
 # Olayın yanında gösterilen ayrıntılar.

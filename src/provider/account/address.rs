@@ -59,6 +59,7 @@ const MAX_CONFLICTS: usize = 8;
 pub(super) async fn address_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     require_mail(ctx)?;
     let visitor = Visitor::with_factor(ctx, PAGE).await?;
+    require_local(&visitor)?;
     if ctx.head.method != Method::POST {
         return show(ctx, &visitor, None).await;
     }
@@ -88,9 +89,11 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
     require_mail(ctx)?;
     if ctx.head.method != Method::POST {
         let visitor = Visitor::recent(ctx, NEW, MAX_AGE_TO_OPEN).await?;
+        require_local(&visitor)?;
         return Ok(show_change(ctx, &visitor, "", None));
     }
     let visitor = Visitor::recent(ctx, NEW, MAX_AGE_TO_SEND).await?;
+    require_local(&visitor)?;
     let form = visitor.form(ctx, NEW)?;
     let typed = form.one("address")?.unwrap_or_default().trim();
     let outcome = match new_address(ctx, typed, &visitor.user) {
@@ -107,6 +110,11 @@ pub(super) async fn change(ctx: &RequestContext<'_>) -> Result<Response, Failure
 /// addresses.
 fn require_mail(ctx: &RequestContext<'_>) -> Result<(), Failure> {
     if ctx.sealgate.sends_mail() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
+}
+
+/// Returns 404 for a user whose address a directory keeps.
+fn require_local(visitor: &Visitor) -> Result<(), Failure> {
+    if visitor.user.source.is_none() { Ok(()) } else { Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)) }
 }
 
 /// Returns the typed address if mail can be sent to it, if it differs from the current address, and

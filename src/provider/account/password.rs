@@ -44,6 +44,9 @@ pub(super) async fn password_page(ctx: &RequestContext<'_>) -> Result<Response, 
         return Ok(show(ctx, &visitor, StatusCode::OK, None));
     }
     let form = visitor.form(ctx, PAGE)?;
+    if visitor.user.source.is_some() {
+        return Ok(show(ctx, &visitor, StatusCode::FORBIDDEN, None));
+    }
     let (current, new) = match typed(&form)? {
         Ok(passwords) => passwords,
         Err(problem) => return Ok(show(ctx, &visitor, StatusCode::OK, Some(problem))),
@@ -199,6 +202,6 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
     let csrf = &visitor.csrf(ctx, PAGE);
-    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.sign_in_name(), problem };
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.sign_in_name(), is_managed: visitor.user.source.is_some(), problem };
     Response::page(status, html(&page), None)
 }

@@ -57,8 +57,11 @@ pub(super) async fn profile_page(ctx: &RequestContext<'_>) -> Result<Response, F
     let (phone_number, picture) = (filled(&typed.phone_number), filled(&typed.picture));
     let changed = ctx.sealgate.store.change_user(visitor.user.sub, |user| {
         let before = (user.name.clone(), user.phone_number.clone(), user.picture.clone());
-        user.name.clone_from(&typed.name);
-        user.phone_number.clone_from(&phone_number);
+        // A directory keeps the name and the phone number of its users.
+        if user.source.is_none() {
+            user.name.clone_from(&typed.name);
+            user.phone_number.clone_from(&phone_number);
+        }
         user.picture.clone_from(&picture);
         // Clients read the claim `updated_at` to detect changes, so update it only if a field
         // changed.
@@ -88,7 +91,7 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
         user: &visitor.user,
-        has_address_page: ctx.sealgate.sends_mail(),
+        has_address_page: ctx.sealgate.sends_mail() && visitor.user.source.is_none(),
         name: &typed.name,
         phone_number: &typed.phone_number,
         picture: &typed.picture,

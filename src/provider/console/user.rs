@@ -184,7 +184,7 @@ async fn save(
         user.groups.clone_from(&next.groups);
         // The form can only set a missing username. Applications identify users by the username, so
         // only the command line can change an existing username.
-        if user.username.is_none() && username.is_some() {
+        if user.username.is_none() && username.is_some() && user.source.is_none() {
             user.username.clone_from(&username);
             user.updated_at = ctx.now;
         }
