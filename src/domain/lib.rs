@@ -40,6 +40,7 @@ pub mod redirect_uri;
 pub mod scope;
 pub mod secret;
 pub mod session;
+pub mod source;
 pub mod time;
 pub mod totp;
 pub mod user;

@@ -1,0 +1,152 @@
+//! Users whose accounts another server keeps: a directory or an OpenID provider.
+//!
+//! The source identifies a user by an id that never changes ([`SourceId`]). Names, addresses and
+//! groups may change. Users are never linked by address.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::secret::{SecretHash, base64url, from_base64url};
+use crate::time::UnixTime;
+use crate::user::Email;
+use crate::username::Username;
+
+/// Name of a source in the configuration: 1 to 32 of `a-z`, `0-9` and `-`. It begins with a letter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SourceName(String);
+
+impl SourceName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_valid = text.len() <= 32
+            && text.bytes().all(allowed)
+            && text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
+        is_valid.then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SourceName {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not the name of a source")
+    }
+}
+
+impl From<SourceName> for String {
+    fn from(name: SourceName) -> Self {
+        name.0
+    }
+}
+
+/// Id of a user at a source, which never changes: 1 to 255 bytes. Examples: `objectGUID` of Active
+/// Directory, `entryUUID` (RFC 4530), or `sub` of an OpenID provider.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SourceId(Vec<u8>);
+
+impl SourceId {
+    /// Wraps the bytes of an id.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        (1..=255).contains(&bytes.len()).then(|| Self(bytes.to_vec()))
+    }
+
+    /// Returns the bytes as the source sent them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SourceId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        from_base64url(&text).and_then(|bytes| Self::from_bytes(&bytes)).ok_or("not the id of a user at a source")
+    }
+}
+
+impl From<SourceId> for String {
+    fn from(id: SourceId) -> Self {
+        base64url(&id.0)
+    }
+}
+
+/// User at a source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SourceLink {
+    pub source: SourceName,
+    pub id: SourceId,
+}
+
+impl SourceLink {
+    /// Returns the key under which the linked user is stored.
+    ///
+    /// The name contains no zero byte, so name and id are unambiguous.
+    pub fn lookup_key(&self) -> SecretHash {
+        SecretHash::for_secret(&[self.source.as_str().as_bytes(), &[0], self.id.as_bytes()].concat())
+    }
+}
+
+/// State of a user's account at its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    Enabled,
+    Disabled,
+    /// The account has ended.
+    Expired,
+    /// The source no longer has the account, or its filter no longer finds it.
+    Gone,
+}
+
+/// Link of a user to a source, with what the source last reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserSource {
+    pub link: SourceLink,
+    /// Groups at the source, with the source's prefix.
+    #[serde(default)]
+    pub groups: BTreeSet<String>,
+    pub state: SourceState,
+    /// Time at which the source reported something new.
+    pub changed_at: UnixTime,
+}
+
+/// Report of a source about a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceEntry {
+    pub id: SourceId,
+    /// Username. `None` if the source has no name that is a valid username.
+    pub username: Option<Username>,
+    pub email: Option<Email>,
+    /// Whether the source is responsible for the domain of the address.
+    pub email_verified: bool,
+    pub name: String,
+    pub phone_number: Option<String>,
+    /// Groups with the source's prefix.
+    pub groups: BTreeSet<String>,
+    pub state: SourceState,
+}
+
+/// Number of accounts that one round of reads may find gone in any case.
+const ALWAYS_ACCEPTED: usize = 10;
+
+/// Returns whether so many of the accounts that a round has read are gone that the source is
+/// probably misconfigured: more than 10, and more than a fifth of those read.
+pub fn is_mass_loss(read: usize, gone: usize) -> bool {
+    gone > ALWAYS_ACCEPTED && gone * 5 > read
+}
