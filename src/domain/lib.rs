@@ -38,6 +38,7 @@ pub mod rate_limit;
 pub mod recovery_code;
 pub mod redirect_uri;
 pub mod scope;
+pub mod search_filter;
 pub mod secret;
 pub mod session;
 pub mod source;
