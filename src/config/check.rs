@@ -8,6 +8,7 @@ mod address;
 mod also_sign_in;
 mod apps;
 mod clients;
+mod directories;
 mod factors;
 mod fixed_headers;
 mod health_check;
@@ -97,7 +98,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -153,6 +154,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
         trusted: &trusted,
     };
+    let directories = directories::directories(root.sections("directory"), files);
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
     let clients = clients::clients(&mut root, files);
@@ -188,6 +190,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         forward_auth,
         form_post,
         trusted_issuers: trusted_issuers?,
+        directories: directories?,
         apps,
         clients: clients?,
         file: None,

@@ -10,6 +10,7 @@ mod appearance;
 mod check;
 mod client;
 mod difference;
+mod directory;
 mod disk;
 mod factors;
 mod file;
@@ -46,6 +47,10 @@ pub use app::{
 pub use appearance::{Accent, Logo, Picture};
 pub use client::DefinedClient;
 pub use difference::Difference;
+pub use directory::{
+    DirectoryAccount, DirectoryGroups, DirectoryKind, DirectorySecurity, DirectoryServer, DirectorySettings,
+    DirectoryUsers, GroupSource,
+};
 pub use disk::{not_after, read_longer_secret_file, read_secret_file};
 pub use factors::{EnrolmentChoice, FactorsConfig};
 pub use fixed_headers::{FixedHeaders, read_header_file};

@@ -18,6 +18,7 @@ use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
 use super::user_registration::UserRegistration;
 use crate::ConfigFault;
+use crate::directory::DirectorySettings;
 use crate::issuer::TrustedIssuer;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
@@ -71,6 +72,9 @@ pub struct Config {
     /// Other issuers whose access tokens some applications accept.
     #[serde(rename = "trusted_issuer", serialize_with = "super::serialize::as_debug")]
     pub trusted_issuers: Vec<TrustedIssuer>,
+    /// Directories whose users can sign in.
+    #[serde(rename = "directory", serialize_with = "super::serialize::as_debug")]
+    pub directories: Vec<DirectorySettings>,
     /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,
