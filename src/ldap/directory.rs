@@ -1,0 +1,337 @@
+//! A directory: sign-in of a user, and reads of known users.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sealgate_config::{DirectoryKind, DirectorySettings, GroupSource};
+use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_phone_number, is_visible, visible_part};
+use sealgate_domain::search_filter::SearchFilter;
+use sealgate_domain::source::{SourceEntry, SourceId};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Email;
+use sealgate_domain::username::Username;
+use sealgate_system::clock::Clock;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
+
+use crate::account::{BindOutcome, LdapRefusal, bind_outcome, flag_attributes, refusal, state};
+use crate::connection::Connection;
+use crate::entry::Entry;
+use crate::fault::{LdapFault, LdapFaultKind};
+use crate::groups::{GroupReader, SidNames};
+use crate::message::SearchScope;
+use crate::query::{Query, Searches};
+use crate::servers::Servers;
+
+/// Maximum number of sign-ins that wait for a directory. Further ones fail at once.
+const MAX_SIGN_INS: usize = 64;
+/// Maximum length of a typed name in bytes.
+const MAX_TYPED_LENGTH: usize = 256;
+/// Maximum number of users in a search by id.
+const IDS_PER_SEARCH: usize = 50;
+/// First part of the DN that is bound if no entry has the typed name.
+const NO_USER: &str = "cn=sealgate-no-such-user";
+
+/// An LDAP directory. Connections are opened when they are needed, and kept.
+pub struct LdapDirectory {
+    servers: Servers,
+    clock: Arc<dyn Clock>,
+    sids: SidNames,
+    sign_ins: Semaphore,
+    /// Attributes to read of users.
+    attributes: Vec<String>,
+}
+
+/// Answer of a directory to a name and a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LdapSignIn {
+    /// The password is right, and the account is enabled.
+    User(SourceEntry),
+    /// No user has this name and this password. Also for accounts that are locked after too many
+    /// wrong passwords.
+    Wrong,
+    /// The password is right, but the directory does not let the user sign in.
+    Refused(LdapRefusal),
+}
+
+impl fmt::Debug for LdapDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LdapDirectory").field("name", &self.settings().name).finish_non_exhaustive()
+    }
+}
+
+impl LdapDirectory {
+    /// Reads the CA file and the password file. Does not connect.
+    ///
+    /// # Errors
+    /// If a file cannot be used.
+    pub fn open(settings: &DirectorySettings, clock: Arc<dyn Clock>) -> Result<Self, LdapFault> {
+        let username = username_attribute(settings.kind);
+        let mut attributes = vec![settings.id.as_str(), "mail", username, "displayName", "cn", "telephoneNumber"];
+        attributes.extend(flag_attributes(settings.kind));
+        if settings.groups.as_ref().is_some_and(|groups| groups.from == GroupSource::MemberOf) {
+            attributes.push("memberOf");
+        }
+        let attributes = attributes.into_iter().map(str::to_owned).collect();
+        let servers = Servers::new(settings.clone())?;
+        let sign_ins = Semaphore::new(MAX_SIGN_INS);
+        Ok(Self { servers, clock, sids: SidNames::default(), sign_ins, attributes })
+    }
+
+    pub fn settings(&self) -> &DirectorySettings {
+        self.servers.settings()
+    }
+
+    /// Returns the form of an id for administrators: a GUID for Active Directory, or the text of the
+    /// attribute. Returns hexadecimal digits for other bytes.
+    pub fn shown_id(&self, id: &SourceId) -> String {
+        let bytes = id.as_bytes();
+        if self.settings().id.as_str().eq_ignore_ascii_case("objectGUID")
+            && let Ok(bytes) = bytes.try_into()
+        {
+            // The first three fields are little-endian (MS-DTYP §2.3.4.2).
+            return Uuid::from_bytes_le(bytes).to_string();
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) if is_visible(text) => text.to_owned(),
+            _ => bytes.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")),
+        }
+    }
+
+    /// Returns the number of sign-ins that are waiting for the directory.
+    pub fn waiting(&self) -> usize {
+        MAX_SIGN_INS - self.sign_ins.available_permits()
+    }
+
+    pub(crate) fn now(&self) -> UnixTime {
+        self.clock.now()
+    }
+
+    pub(crate) fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    /// Searches the user by the typed name, binds as the user, and reads the groups.
+    ///
+    /// An unknown name takes as long as a wrong password. An empty password is wrong without a
+    /// question to the directory.
+    ///
+    /// # Errors
+    /// If the directory gives no complete answer before the deadline.
+    pub async fn sign_in(&self, name: &str, password: &SecretString) -> Result<LdapSignIn, LdapFault> {
+        if !is_possible_name(name) || password.expose_secret().is_empty() {
+            return Ok(LdapSignIn::Wrong);
+        }
+        let busy = |_| {
+            let text = format!("{MAX_SIGN_INS} sign-ins are waiting for the directory {}", self.settings().name);
+            LdapFault::new(LdapFaultKind::Busy, text)
+        };
+        let _turn = self.sign_ins.try_acquire().map_err(busy)?;
+        let deadline = Instant::now() + self.settings().timeout;
+        let late = |_| {
+            let seconds = self.settings().timeout.as_secs();
+            let text = format!("the directory {} did not answer within {seconds} seconds", self.settings().name);
+            LdapFault::new(LdapFaultKind::Deadline, text)
+        };
+        timeout_at(deadline, self.verify(name, password, deadline)).await.map_err(late)?
+    }
+
+    async fn verify(&self, name: &str, password: &SecretString, deadline: Instant) -> Result<LdapSignIn, LdapFault> {
+        let kind = self.settings().kind;
+        let (connection, entries) = self.users(deadline, &self.name_filter(name), Some(2)).await?;
+        let searches = self.searches(&connection);
+        let found = self.only(entries);
+        let made_up = format!("{NO_USER},{}", self.settings().users.base);
+        let dn = found.as_ref().map_or_else(|| made_up.trim_end_matches(',').as_bytes(), |entry| entry.dn.as_slice());
+        let result = self.servers.bind(dn, password.expose_secret().as_bytes(), deadline).await?;
+        let outcome = bind_outcome(kind, &result);
+        if outcome == BindOutcome::Unclear {
+            let text = format!("the bind failed (code {}: {})", result.code, result.diagnostic);
+            return Err(searches.fault(format!("{text}; see the log of the directory")));
+        }
+        let Some(entry) = found else { return Ok(LdapSignIn::Wrong) };
+        match outcome {
+            BindOutcome::Refused(refusal) => return Ok(LdapSignIn::Refused(refusal)),
+            BindOutcome::Wrong | BindOutcome::Unclear => {
+                tracing::debug!(directory = %self.settings().name, code = result.code, diagnostic = result.diagnostic, "the directory refused a password");
+                return Ok(LdapSignIn::Wrong);
+            }
+            BindOutcome::Accepted => {}
+        }
+        if let Some(refusal) = refusal(kind, &entry, self.clock.now()) {
+            return Ok(LdapSignIn::Refused(refusal));
+        }
+        let mut groups = self.group_reader();
+        Ok(LdapSignIn::User(self.report(searches, &entry, groups.as_mut()).await?))
+    }
+
+    /// Searches entries of users, and returns the connection too. `limit` is the number of entries
+    /// that suffices. Searches again if the server has closed the connection since its last use.
+    async fn users(
+        &self,
+        deadline: Instant,
+        filter: &SearchFilter,
+        limit: Option<u32>,
+    ) -> Result<(Arc<Connection>, Vec<Entry>), LdapFault> {
+        let connection = self.servers.service(deadline).await?;
+        match self.users_on(self.searches(&connection), filter, limit).await {
+            Ok(entries) => return Ok((connection, entries)),
+            Err(fault) if fault.kind() == LdapFaultKind::Connect => {}
+            Err(fault) => return Err(fault),
+        }
+        let connection = self.servers.service(deadline).await?;
+        let entries = self.users_on(self.searches(&connection), filter, limit).await?;
+        Ok((connection, entries))
+    }
+
+    pub(crate) async fn users_on(
+        &self,
+        searches: Searches<'_>,
+        filter: &SearchFilter,
+        limit: Option<u32>,
+    ) -> Result<Vec<Entry>, LdapFault> {
+        let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
+        let base = self.settings().users.base.as_bytes();
+        let query = Query { base, scope: SearchScope::Subtree, filter, attributes: &attributes };
+        match limit {
+            Some(limit) => Ok(searches.first(query, limit).await?.entries),
+            None => searches.all(query).await,
+        }
+    }
+
+    /// Returns the filter for users with a typed name.
+    pub(crate) fn name_filter(&self, name: &str) -> SearchFilter {
+        let users = &self.settings().users;
+        let names = users.names.iter().map(|attribute| SearchFilter::Equal(attribute.clone(), name.into()));
+        SearchFilter::And(vec![users.filter.clone(), SearchFilter::Or(names.collect())])
+    }
+
+    /// Returns the only entry with the typed name. Two entries are treated as none.
+    fn only(&self, mut entries: Vec<Entry>) -> Option<Entry> {
+        if let [first, second, ..] = entries.as_slice() {
+            tracing::warn!(
+                directory = %self.settings().name,
+                first = %first.name().escape_debug(),
+                second = %second.name().escape_debug(),
+                "a typed name matches two entries, and is refused; make users.names unambiguous, or narrow users.filter"
+            );
+            return None;
+        }
+        entries.pop()
+    }
+
+    /// Reads known users again. Returns one element for each id, in the same order. `None` means
+    /// that the complete answer of the directory does not contain the user.
+    ///
+    /// # Errors
+    /// If an answer is not complete.
+    pub async fn read(&self, ids: &[SourceId]) -> Result<Vec<(SourceId, Option<SourceEntry>)>, LdapFault> {
+        let mut groups = self.group_reader();
+        let mut users = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(IDS_PER_SEARCH) {
+            let wanted = ids.iter().map(|id| SearchFilter::Equal(self.settings().id.clone(), id.as_bytes().to_vec()));
+            let filter =
+                SearchFilter::And(vec![self.settings().users.filter.clone(), SearchFilter::Or(wanted.collect())]);
+            let deadline = Instant::now() + self.settings().timeout;
+            let (connection, entries) = self.users(deadline, &filter, None).await?;
+            let searches = self.searches(&connection);
+            let mut found = HashMap::new();
+            for entry in entries {
+                let report = self.report(searches, &entry, groups.as_mut()).await?;
+                if found.insert(report.id.clone(), report).is_some() {
+                    return Err(searches.fault(format!("two entries have the id of {}; correct id", entry.name())));
+                }
+            }
+            if let Some(other) = found.values().find(|user| !ids.contains(&user.id)) {
+                return Err(searches.fault(format!("the directory returned {}, which was not requested", other.name)));
+            }
+            users.extend(ids.iter().map(|id| (id.clone(), found.get(id).cloned())));
+        }
+        Ok(users)
+    }
+
+    pub(crate) fn searches<'c>(&self, connection: &'c Connection) -> Searches<'c> {
+        let timeout: Duration = self.settings().timeout;
+        Searches { connection, timeout }
+    }
+
+    pub(crate) fn group_reader(&self) -> Option<GroupReader<'_>> {
+        self.settings().groups.as_ref().map(|groups| GroupReader::new(groups, &self.sids))
+    }
+
+    /// Returns the report about an entry, with its groups.
+    ///
+    /// # Errors
+    /// If the entry has no id, or the groups cannot be read completely.
+    pub(crate) async fn report(
+        &self,
+        searches: Searches<'_>,
+        entry: &Entry,
+        groups: Option<&mut GroupReader<'_>>,
+    ) -> Result<SourceEntry, LdapFault> {
+        let settings = self.settings();
+        let id = entry.value(settings.id.as_str()).and_then(|id| source_id(settings, id)).ok_or_else(|| {
+            searches.fault(format!(
+                "the entry {} has no {}; grant read access to the account for searches, or correct id",
+                entry.name(),
+                settings.id.as_str()
+            ))
+        })?;
+        let username = entry.values(username_attribute(settings.kind));
+        let groups = match groups {
+            Some(groups) => groups.groups(searches, entry, username.first().map(Vec::as_slice)).await?,
+            None => std::collections::BTreeSet::new(),
+        };
+        let texts = |name| entry.values(name).iter().filter_map(|value| std::str::from_utf8(value).ok());
+        let username = username.iter().find_map(|name| Username::typed(std::str::from_utf8(name).ok()?));
+        let email = texts("mail").find_map(Email::parse);
+        let email_verified = email.as_ref().is_some_and(|email| is_own_address(settings, email));
+        let name = ["displayName", "cn"].into_iter().flat_map(texts).find_map(display_name);
+        let stand_in = || {
+            username.as_ref().map(ToString::to_string).or_else(|| email.as_ref().map(|email| email.as_str().to_owned()))
+        };
+        let name = name.or_else(stand_in).unwrap_or_default();
+        let phone_number = texts("telephoneNumber").find(|number| is_phone_number(number)).map(str::to_owned);
+        let state = state(settings.kind, entry, self.clock.now());
+        Ok(SourceEntry { id, username, email, email_verified, name, phone_number, groups, state })
+    }
+}
+
+/// Returns whether a text may be a name: 1 to 256 bytes without NUL.
+fn is_possible_name(name: &str) -> bool {
+    (1..=MAX_TYPED_LENGTH).contains(&name.len()) && !name.contains('\0')
+}
+
+fn username_attribute(kind: DirectoryKind) -> &'static str {
+    match kind {
+        DirectoryKind::ActiveDirectory => "sAMAccountName",
+        DirectoryKind::Ldap => "uid",
+    }
+}
+
+/// Returns the id from the value of the attribute: its bytes as the directory sent them.
+///
+/// The letters of `entryUUID` are converted to lower case, because servers may write them
+/// otherwise (RFC 4530 §2.1).
+fn source_id(settings: &DirectorySettings, value: &[u8]) -> Option<SourceId> {
+    if settings.id.as_str().eq_ignore_ascii_case("entryUUID") {
+        return SourceId::from_bytes(&value.to_ascii_lowercase());
+    }
+    SourceId::from_bytes(value)
+}
+
+/// Returns whether the directory is responsible for the address.
+fn is_own_address(settings: &DirectorySettings, email: &Email) -> bool {
+    MailAddress::from_email(email).is_some_and(|address| settings.domains.iter().any(|own| own == address.domain()))
+}
+
+/// Returns the visible part of a name, at its maximum length. Returns `None` if it is empty.
+fn display_name(text: &str) -> Option<String> {
+    let visible: String = visible_part(text).trim().chars().take(MAX_NAME_LENGTH).collect();
+    is_line(&visible, MAX_NAME_LENGTH).then_some(visible)
+}
