@@ -11,6 +11,7 @@ mod backup;
 mod check;
 mod command;
 mod config_file;
+mod directory;
 mod doctor;
 mod documents;
 mod explain;
@@ -147,6 +148,9 @@ enum Noun {
     /// Manage queued, failed and sent mail
     #[command(subcommand)]
     Mail(mail::MailVerb),
+    /// Examine the LDAP directories whose users can sign in
+    #[command(subcommand)]
+    Directory(directory::DirectoryVerb),
     /// Manage signing keys in the PKCS#11 token and their schedule
     #[command(subcommand)]
     Key(key::Verb),
@@ -215,6 +219,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Node(verb) => node::run(&verb, &mut StoreAccess::open(load_or_read(&file)?)?, &output),
         Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
+        Noun::Directory(verb) => directory::run(&verb, &load_or_read(&file)?, &output),
         Noun::Audit(verb) => audit::run(&verb, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),
