@@ -43,14 +43,19 @@ struct Checked<'c> {
 
 pub(super) fn run(verb: &DirectoryVerb, config: &Config, output: &Output) -> Result<(), CommandFailure> {
     let DirectoryVerb::Check(CheckArguments { directory, find }) = verb;
-    let is_wanted = |settings: &&DirectorySettings| directory.as_ref().is_none_or(|name| settings.name.as_str() == name);
+    let is_wanted =
+        |settings: &&DirectorySettings| directory.as_ref().is_none_or(|name| settings.name.as_str() == name);
     let wanted: Vec<_> = config.directories.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         let names: Vec<_> = config.directories.iter().map(|settings| settings.name.as_str()).collect();
         return Err(CommandFailure::line(match (directory, names.as_slice()) {
             (_, []) => "no directory is configured; write [[directory]] into the configuration".to_owned(),
             (name, names) => {
-                format!("no directory is named {}; the names are {}", name.as_deref().unwrap_or_default(), names.join(", "))
+                format!(
+                    "no directory is named {}; the names are {}",
+                    name.as_deref().unwrap_or_default(),
+                    names.join(", ")
+                )
             }
         }));
     }
@@ -68,7 +73,8 @@ async fn check<'c>(settings: &'c DirectorySettings, find: Option<&str>, login: &
     let directory = match LdapDirectory::open(settings, Arc::new(SystemClock)) {
         Ok(directory) => directory,
         Err(fault) => {
-            let step = CheckStep { subject: "files".to_owned(), outcome: CheckOutcome::Failed, text: fault.to_string() };
+            let step =
+                CheckStep { subject: "files".to_owned(), outcome: CheckOutcome::Failed, text: fault.to_string() };
             return Checked { settings, check: DirectoryCheck { steps: vec![step], user: None }, id: None };
         }
     };
@@ -78,9 +84,12 @@ async fn check<'c>(settings: &'c DirectorySettings, find: Option<&str>, login: &
 }
 
 fn as_json(checked: &Checked<'_>) -> Value {
-    let steps: Vec<_> = checked.check.steps.iter().map(|step| {
-        json!({ "subject": step.subject, "outcome": step.outcome.as_str(), "text": step.text })
-    }).collect();
+    let steps: Vec<_> = checked
+        .check
+        .steps
+        .iter()
+        .map(|step| json!({ "subject": step.subject, "outcome": step.outcome.as_str(), "text": step.text }))
+        .collect();
     let mut value = json!({ "name": checked.settings.name, "ok": checked.check.has_passed(), "steps": steps });
     if let (Some(user), Some(id)) = (&checked.check.user, &checked.id) {
         let SourceEntry { id: _, username, email, email_verified, name, phone_number, groups, state } = user;

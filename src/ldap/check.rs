@@ -181,7 +181,7 @@ impl LdapDirectory {
     }
 
     async fn check_user(&self, searches: Searches<'_>, name: &str, check: &mut DirectoryCheck) {
-        let entries = match self.matches(searches, name).await {
+        let entries = match self.users_on(searches, &self.name_filter(name), Some(2)).await {
             Ok(entries) => entries,
             Err(fault) => return check.fail("user", &fault),
         };

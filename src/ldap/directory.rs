@@ -99,7 +99,7 @@ impl LdapDirectory {
         }
         match std::str::from_utf8(bytes) {
             Ok(text) if is_visible(text) => text.to_owned(),
-            _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            _ => bytes.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")),
         }
     }
 
@@ -143,9 +143,9 @@ impl LdapDirectory {
 
     async fn verify(&self, name: &str, password: &SecretString, deadline: Instant) -> Result<LdapSignIn, LdapFault> {
         let kind = self.settings().kind;
-        let connection = self.servers.service(deadline).await?;
+        let (connection, entries) = self.users(deadline, &self.name_filter(name), Some(2)).await?;
         let searches = self.searches(&connection);
-        let found = self.find(searches, name).await?;
+        let found = self.only(entries);
         let made_up = format!("{NO_USER},{}", self.settings().users.base);
         let dn = found.as_ref().map_or_else(|| made_up.trim_end_matches(',').as_bytes(), |entry| entry.dn.as_slice());
         let result = self.servers.bind(dn, password.expose_secret().as_bytes(), deadline).await?;
@@ -170,9 +170,49 @@ impl LdapDirectory {
         Ok(LdapSignIn::User(self.report(searches, &entry, groups.as_mut()).await?))
     }
 
+    /// Searches entries of users, and returns the connection too. `limit` is the number of entries
+    /// that suffices. Searches again if the server has closed the connection since its last use.
+    async fn users(
+        &self,
+        deadline: Instant,
+        filter: &SearchFilter,
+        limit: Option<u32>,
+    ) -> Result<(Arc<Connection>, Vec<Entry>), LdapFault> {
+        let connection = self.servers.service(deadline).await?;
+        match self.users_on(self.searches(&connection), filter, limit).await {
+            Ok(entries) => return Ok((connection, entries)),
+            Err(fault) if fault.kind() == LdapFaultKind::Connect => {}
+            Err(fault) => return Err(fault),
+        }
+        let connection = self.servers.service(deadline).await?;
+        let entries = self.users_on(self.searches(&connection), filter, limit).await?;
+        Ok((connection, entries))
+    }
+
+    pub(crate) async fn users_on(
+        &self,
+        searches: Searches<'_>,
+        filter: &SearchFilter,
+        limit: Option<u32>,
+    ) -> Result<Vec<Entry>, LdapFault> {
+        let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
+        let base = self.settings().users.base.as_bytes();
+        let query = Query { base, scope: SearchScope::Subtree, filter, attributes: &attributes };
+        match limit {
+            Some(limit) => Ok(searches.first(query, limit).await?.entries),
+            None => searches.all(query).await,
+        }
+    }
+
+    /// Returns the filter for users with a typed name.
+    pub(crate) fn name_filter(&self, name: &str) -> SearchFilter {
+        let users = &self.settings().users;
+        let names = users.names.iter().map(|attribute| SearchFilter::Equal(attribute.clone(), name.into()));
+        SearchFilter::And(vec![users.filter.clone(), SearchFilter::Or(names.collect())])
+    }
+
     /// Returns the only entry with the typed name. Two entries are treated as none.
-    pub(crate) async fn find(&self, searches: Searches<'_>, name: &str) -> Result<Option<Entry>, LdapFault> {
-        let mut entries = self.matches(searches, name).await?;
+    fn only(&self, mut entries: Vec<Entry>) -> Option<Entry> {
         if let [first, second, ..] = entries.as_slice() {
             tracing::warn!(
                 directory = %self.settings().name,
@@ -180,20 +220,9 @@ impl LdapDirectory {
                 second = %second.name().escape_debug(),
                 "a typed name matches two entries, and is refused; make users.names unambiguous, or narrow users.filter"
             );
-            return Ok(None);
+            return None;
         }
-        Ok(entries.pop())
-    }
-
-    /// Returns the entries with a name. At most two, of possibly more.
-    pub(crate) async fn matches(&self, searches: Searches<'_>, name: &str) -> Result<Vec<Entry>, LdapFault> {
-        let users = &self.settings().users;
-        let names = users.names.iter().map(|attribute| SearchFilter::Equal(attribute.clone(), name.into()));
-        let filter = SearchFilter::And(vec![users.filter.clone(), SearchFilter::Or(names.collect())]);
-        let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
-        let base = users.base.as_bytes();
-        let query = Query { base, scope: SearchScope::Subtree, filter: &filter, attributes: &attributes };
-        Ok(searches.first(query, 2).await?.entries)
+        entries.pop()
     }
 
     /// Reads known users again. Returns one element for each id, in the same order. `None` means
@@ -205,30 +234,25 @@ impl LdapDirectory {
         let mut groups = self.group_reader();
         let mut users = Vec::with_capacity(ids.len());
         for ids in ids.chunks(IDS_PER_SEARCH) {
-            let connection = self.servers.service(Instant::now() + self.settings().timeout).await?;
+            let wanted = ids.iter().map(|id| SearchFilter::Equal(self.settings().id.clone(), id.as_bytes().to_vec()));
+            let filter =
+                SearchFilter::And(vec![self.settings().users.filter.clone(), SearchFilter::Or(wanted.collect())]);
+            let deadline = Instant::now() + self.settings().timeout;
+            let (connection, entries) = self.users(deadline, &filter, None).await?;
             let searches = self.searches(&connection);
             let mut found = HashMap::new();
-            for entry in self.entries(searches, ids).await? {
+            for entry in entries {
                 let report = self.report(searches, &entry, groups.as_mut()).await?;
                 if found.insert(report.id.clone(), report).is_some() {
                     return Err(searches.fault(format!("two entries have the id of {}; correct id", entry.name())));
                 }
             }
-            users.extend(ids.iter().map(|id| (id.clone(), found.remove(id))));
-            if let Some(other) = found.into_values().next() {
+            if let Some(other) = found.values().find(|user| !ids.contains(&user.id)) {
                 return Err(searches.fault(format!("the directory returned {}, which was not requested", other.name)));
             }
+            users.extend(ids.iter().map(|id| (id.clone(), found.get(id).cloned())));
         }
         Ok(users)
-    }
-
-    async fn entries(&self, searches: Searches<'_>, ids: &[SourceId]) -> Result<Vec<Entry>, LdapFault> {
-        let users = &self.settings().users;
-        let wanted = ids.iter().map(|id| SearchFilter::Equal(self.settings().id.clone(), id.as_bytes().to_vec()));
-        let filter = SearchFilter::And(vec![users.filter.clone(), SearchFilter::Or(wanted.collect())]);
-        let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
-        let base = users.base.as_bytes();
-        searches.all(Query { base, scope: SearchScope::Subtree, filter: &filter, attributes: &attributes }).await
     }
 
     pub(crate) fn searches<'c>(&self, connection: &'c Connection) -> Searches<'c> {

@@ -33,7 +33,11 @@ async fn waiting_sign_ins_end_at_the_deadline_and_later_ones_succeed() {
     for attempt in attempts {
         kinds.push(attempt.await.unwrap());
     }
-    assert!(start.elapsed() >= Duration::from_secs(2) && start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() >= Duration::from_secs(2) && start.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        start.elapsed()
+    );
     let busy = kinds.iter().filter(|kind| **kind == LdapFaultKind::Busy).count();
     assert_eq!(busy, 16, "{kinds:?}");
     assert!(kinds.iter().all(|kind| matches!(kind, LdapFaultKind::Busy | LdapFaultKind::Deadline)), "{kinds:?}");
@@ -144,10 +148,8 @@ fn hostile(answer: Vec<u8>) -> String {
 #[tokio::test]
 async fn invalid_answers_are_faults() {
     // 100,000 sequences inside each other.
-    let nested: Vec<u8> = (0_u32..100_000)
-        .rev()
-        .flat_map(|level| [&[0x30, 0x84][..], &(level * 6).to_be_bytes()].concat())
-        .collect();
+    let nested: Vec<u8> =
+        (0_u32..100_000).rev().flat_map(|level| [&[0x30, 0x84][..], &(level * 6).to_be_bytes()].concat()).collect();
     let answers: [(&str, Vec<u8>); 7] = [
         ("a web server", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
         ("nothing", Vec::new()),

@@ -28,18 +28,13 @@ impl std::ops::Deref for TestDirectory {
 }
 
 /// Keys of `[[directory]]` that tests change.
+#[derive(Default)]
 pub(crate) struct Keys<'k> {
     pub(crate) servers: &'k [String],
     /// Further lines of the table, such as `starttls = true`.
     pub(crate) more: &'k str,
     pub(crate) users: &'k str,
     pub(crate) groups: &'k str,
-}
-
-impl Default for Keys<'_> {
-    fn default() -> Self {
-        Self { servers: &[], more: "", users: "", groups: "" }
-    }
 }
 
 /// Parses the settings. `place` gets the password file.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use sealgate_domain::source::{SourceId, SourceState};
+use sealgate_domain::user::Email;
+use sealgate_domain::username::Username;
 use sealgate_ldap::LdapFaultKind;
 
 use crate::directory::harness::{Keys, open, plain, set};
@@ -20,20 +22,18 @@ async fn a_renamed_user_keeps_the_id_and_a_new_user_with_the_address_is_another(
          dn: uid=anna2,ou=people,{BASE}\nchangetype: modify\nreplace: mail\nmail: other@example.test\n-\n\
          replace: displayName\ndisplayName: New Name\n"
     ));
-    let read = directory.read(&[before.id.clone()]).await.unwrap();
-    let [(id, Some(after))] = read.as_slice() else {
-        panic!("not found")
-    };
+    let read = directory.read(std::slice::from_ref(&before.id)).await.unwrap();
+    let [(id, Some(after))] = read.as_slice() else { panic!("{read:?}") };
     assert_eq!((id, &after.id), (&before.id, &before.id));
-    assert_eq!(after.username.as_ref().map(|name| name.as_str()), Some("anna2"));
-    assert_eq!(after.email.as_ref().map(|email| email.as_str()), Some("other@example.test"));
+    assert_eq!(after.username.as_ref().map(Username::as_str), Some("anna2"));
+    assert_eq!(after.email.as_ref().map(Email::as_str), Some("other@example.test"));
     assert_eq!(after.name, "New Name");
     // The group still has the old DN.
     assert_eq!(after.groups, set(&[]));
 
     server.change(&format!("dn: uid=anna2,ou=people,{BASE}\nchangetype: delete\n\n"));
     server.change(&user("anna", "").replace("objectClass", "changetype: add\nobjectClass"));
-    assert_eq!(directory.read(&[before.id.clone()]).await.unwrap(), [(before.id.clone(), None)]);
+    assert_eq!(directory.read(std::slice::from_ref(&before.id)).await.unwrap(), [(before.id.clone(), None)]);
     let new = directory.enter("anna").await;
     assert_ne!(new.id, before.id);
     assert_eq!(new.email, before.email);
@@ -78,7 +78,7 @@ async fn states_of_accounts_are_read() {
         let query = sealgate_config::LoginConfig {
             failures_per_account: 1,
             failures_per_address: 1,
-            window: std::time::Duration::from_secs(60),
+            window: std::time::Duration::from_mins(1),
             password_threads: 1,
             password_queue: 1,
         };

@@ -1,6 +1,7 @@
 //! Sign-in with a name and a password.
 
 use sealgate_domain::source::SourceState;
+use sealgate_domain::user::Email;
 use sealgate_domain::username::Username;
 use sealgate_ldap::{LdapRefusal, LdapSignIn};
 
@@ -14,7 +15,7 @@ async fn a_user_signs_in_by_username_and_by_address() {
     let directory = plain(&server);
     let by_name = directory.enter("anna").await;
     assert_eq!(by_name.username, Username::parse("anna"));
-    assert_eq!(by_name.email.as_ref().map(|email| email.as_str()), Some("anna@example.test"));
+    assert_eq!(by_name.email.as_ref().map(Email::as_str), Some("anna@example.test"));
     assert!(by_name.email_verified);
     assert_eq!(by_name.name, "Ayşe Yılmaz");
     assert_eq!(by_name.phone_number.as_deref(), Some("+90 555 111 22 33"));

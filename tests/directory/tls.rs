@@ -7,7 +7,7 @@ use crate::directory::harness::{Keys, TestDirectory, open};
 use crate::slapd::{Slapd, user};
 
 fn directory(server: &Slapd, url: String, more: &str) -> TestDirectory {
-    let ca = format!("ca_file = {:?}\n{more}", server.ca_file());
+    let ca = format!("ca_file = \"{}\"\n{more}", server.ca_file().display());
     open(&Keys { servers: &[url], more: &ca, ..Keys::default() })
 }
 

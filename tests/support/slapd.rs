@@ -57,7 +57,7 @@ userPassword: service password
 /// A running OpenLDAP server.
 pub(crate) struct Slapd {
     directory: TempDir,
-    slapd: PathBuf,
+    program: PathBuf,
     /// Port for LDAP and StartTLS, and port for LDAPS.
     pub(crate) port: u16,
     pub(crate) tls_port: u16,
@@ -67,8 +67,8 @@ pub(crate) struct Slapd {
 /// Returns the LDIF of a user with the password `password of UID`.
 pub(crate) fn user(uid: &str, more: &str) -> String {
     format!(
-        "dn: uid={uid},ou=people,{BASE}\nobjectClass: inetOrgPerson\nuid: {uid}\ncn: {uid}\nsn: {uid}\n\
-         mail: {uid}@example.test\nuserPassword: password of {uid}\n{more}\n"
+        "dn: uid={uid},ou=people,{BASE}\nobjectClass: inetOrgPerson\n{more}uid: {uid}\ncn: {uid}\nsn: {uid}\n\
+         mail: {uid}@example.test\nuserPassword: password of {uid}\n\n"
     )
 }
 
@@ -91,15 +91,16 @@ impl Slapd {
     /// Starts a server with further lines of slapd.conf. Its certificate is for `host`.
     pub(crate) fn with(entries: &str, settings: &str, host: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let slapd = program("slapd");
-        let mut server = Self { directory, slapd, port: free_port(), tls_port: free_port(), process: None };
+        let program = program("slapd");
+        let mut server = Self { directory, program, port: free_port(), tls_port: free_port(), process: None };
         server.make_certificate(host);
         server.configure(settings);
         let ldif = server.path("entries.ldif");
         fs::write(&ldif, format!("{TREE}{entries}")).unwrap();
         fs::create_dir(server.path("db")).unwrap();
         let mut load = server.command();
-        let output = load.args(["-Ta", "-q", "-f"]).arg(server.path("slapd.conf")).arg("-l").arg(&ldif).output().unwrap();
+        let output =
+            load.args(["-Ta", "-q", "-f"]).arg(server.path("slapd.conf")).arg("-l").arg(&ldif).output().unwrap();
         assert!(output.status.success(), "slapadd: {}", String::from_utf8_lossy(&output.stderr));
         server.start_again();
         server
@@ -111,12 +112,12 @@ impl Slapd {
 
     /// Returns the root of the file system, or of the unpacked package.
     fn root(&self) -> PathBuf {
-        let slapd = fs::canonicalize(&self.slapd).unwrap();
+        let slapd = fs::canonicalize(&self.program).unwrap();
         slapd.ancestors().nth(3).unwrap().to_owned()
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.slapd);
+        let mut command = Command::new(&self.program);
         // The unpacked package has a library of its own.
         command.env("LD_LIBRARY_PATH", self.root().join("usr/lib/x86_64-linux-gnu"));
         command.stdin(Stdio::null());
@@ -149,11 +150,13 @@ impl Slapd {
             assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
         };
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "20"];
-        let authority = ["-addext", "keyUsage=critical,keyCertSign", "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem"];
+        let authority =
+            ["-addext", "keyUsage=critical,keyCertSign", "-subj", "/CN=Test CA", "-keyout", "ca.key", "-out", "ca.pem"];
         openssl(&[&["req", "-x509"][..], &key, &authority].concat());
         let name = format!("subjectAltName=DNS:{host}");
         let extensions = ["-addext", &name, "-addext", "basicConstraints=critical,CA:FALSE"];
-        let signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=slapd", "-keyout", "server.key", "-out", "server.pem"];
+        let signed =
+            ["-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=slapd", "-keyout", "server.key", "-out", "server.pem"];
         openssl(&[&["req", "-x509"][..], &key, &extensions, &signed].concat());
     }
 
