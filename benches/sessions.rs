@@ -83,6 +83,7 @@ async fn fill(store: &Arc<Store>, count: usize) -> Vec<SessionCookie> {
                 id: cookie.id,
                 cookie: cookie.hash(),
                 app: "wiki".into(),
+                host: None,
                 parent,
                 subject,
                 sign_in,

@@ -81,5 +81,7 @@ mod subtrees;
 mod token_device;
 #[path = "support/totp.rs"]
 mod totp;
+#[path = "gateway/wildcards.rs"]
+mod wildcards;
 #[path = "gateway/world.rs"]
 mod world;

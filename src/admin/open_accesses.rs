@@ -91,7 +91,7 @@ fn of_session(session: &Session, sign_in: &SignIn) -> OpenAccess {
 }
 
 /// Returns the user's live sessions at applications that depend on the browser session `parent`. Of
-/// each application, only the newest session is returned.
+/// each application, and of each host of a wildcard, only the newest session is returned.
 ///
 /// An application can have several sessions of one browser: a renewed sign-in starts a new session,
 /// while requests with the previous cookie may still be in progress.
@@ -101,13 +101,14 @@ async fn app_sessions(
     user: Subject,
     now: UnixTime,
 ) -> Result<Vec<AppSession>, StoreError> {
-    let (mut newest, mut after) = (BTreeMap::<String, AppSession>::new(), None);
+    let (mut newest, mut after) = (BTreeMap::<(String, Option<String>), AppSession>::new(), None);
     loop {
         let page = store.app_sessions_of(parent, after, PAGE).await?;
         for session in page.sessions {
-            let is_newer = newest.get(&session.app).is_none_or(|known| known.created_at < session.created_at);
+            let place = (session.app.clone(), session.host.clone());
+            let is_newer = newest.get(&place).is_none_or(|known| known.created_at < session.created_at);
             if is_newer && session.subject == user && now < session.expires_at {
-                newest.insert(session.app.clone(), session);
+                newest.insert(place, session);
             }
         }
         after = page.next;
@@ -127,7 +128,11 @@ fn of_app_session(apps: &[App], session: &AppSession, parent: &Session) -> OpenA
         has_app_login,
         ..access
     };
-    at_app(apps, &session.app, access)
+    let access = at_app(apps, &session.app, access);
+    match (&session.host, &access.title) {
+        (Some(host), Some(title)) => OpenAccess { title: Some(format!("{title} ({host})")), ..access },
+        _ => access,
+    }
 }
 
 /// Adds the name and the title of an application. If the application was removed from the
@@ -185,7 +190,7 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
 }
 
 /// Ends the user's session `id` at an application, and the older sessions of the same browser at
-/// this application. Returns the session, or `None` if the user has no such session.
+/// this application and host. Returns the session, or `None` if the user has no such session.
 ///
 /// The browser session continues, so the browser can open the application again.
 ///
@@ -198,7 +203,7 @@ pub async fn end_app_session(store: &Store, user: Subject, id: SessionId) -> Res
     loop {
         let page = store.app_sessions_of(session.parent, after, PAGE).await?;
         for other in page.sessions {
-            if other.app == session.app && other.subject == user {
+            if (&other.app, &other.host, other.subject) == (&session.app, &session.host, user) {
                 store.end_app_session(other.id).await?;
             }
         }

@@ -280,8 +280,12 @@ impl Policy for Site {
         if issuer.host() == name {
             return Some(format!("{}://{}", issuer.scheme(), issuer.authority()));
         }
-        let mut apps = self.sealgate.config.apps.iter().filter(|app| host_name(&app.host) == name);
-        apps.next().map(|app| app.origin(issuer))
+        let apps = &self.sealgate.config.apps;
+        if let Some(app) = apps.iter().find(|app| host_name(&app.host) == name) {
+            return app.origin(issuer);
+        }
+        let app = apps.get(self.gateway.app_of(host)?)?;
+        Some(app.origin_at(issuer, app.covered_host(host).as_ref()))
     }
 
     fn server_cookie(&self, list: usize, number: u64) -> Option<HeaderValue> {

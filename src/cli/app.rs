@@ -71,7 +71,8 @@ fn add(arguments: AddArguments, file: &Path, output: &Output) -> Result<(), Comm
     let reloaded =
         config_file::change(file, &format!("app {name}: added"), |document| config_file::add_app(document, &app))?;
     let config = super::read(file)?;
-    let url = config.apps.iter().find(|app| app.name == name).map(|app| format!("{}/", app.origin(&config.issuer)));
+    let url =
+        config.apps.iter().find(|app| app.name == name).map(|app| format!("{}/", app.origin_pattern(&config.issuer)));
     output.result(&json!({ "name": name, "url": url, "reloaded": reloaded }), || {
         format!("Added application {name}, {}\n{}", url.unwrap_or_default(), describe(reloaded.as_ref()))
     })
@@ -104,7 +105,7 @@ fn row(app: &App, config: &Config) -> serde_json::Value {
     json!({
         "name": app.name,
         "title": app.title,
-        "url": format!("{}/", app.origin(&config.issuer)),
+        "url": format!("{}/", app.origin_pattern(&config.issuer)),
         "host": app.host,
         "upstreams": upstreams.collect::<Vec<_>>(),
     })

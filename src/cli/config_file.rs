@@ -43,12 +43,13 @@ impl Protected {
         }
     }
 
-    /// Returns a name for the application that is not in `used_names`: the first label of its host,
-    /// or else all labels.
+    /// Returns a name for the application that is not in `used_names`: the first label of its host
+    /// after a wildcard, or else all labels.
     pub(super) fn name(&self, used_names: &[&str]) -> String {
         let word = |text: &str| text.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        let first = word(self.host.split('.').next().unwrap_or_default());
-        if used_names.contains(&first.as_str()) { word(&self.host) } else { first }
+        let host = self.host.trim_start_matches("*.");
+        let first = word(host.split('.').next().unwrap_or_default());
+        if used_names.contains(&first.as_str()) { word(host) } else { first }
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) fn survey(config: &Config, is_served: bool) -> Vec<String> {
     let mut problems = Vec::new();
     let issuer = config.issuer.url().host_str().unwrap_or_default();
-    let mut hosts: Vec<&str> = config.apps.iter().map(|app| host_name(&app.host)).collect();
+    let mut hosts: Vec<&str> =
+        config.apps.iter().filter(|app| !app.is_wildcard()).map(|app| host_name(&app.host)).collect();
     hosts.insert(0, issuer);
     hosts.dedup();
     problems.extend(hosts.into_iter().filter_map(name));

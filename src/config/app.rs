@@ -10,10 +10,11 @@ use ipnet::IpNet;
 use serde::Serialize;
 use url::Url;
 
+use super::app_hosts::CoveredHost;
 use super::appearance::Logo;
 use super::fixed_headers::FixedHeaders;
 use super::health_check::HealthCheck;
-use super::issuer::{IssuerUrl, authority};
+use super::issuer::IssuerUrl;
 use super::login::{AppLoginConfig, LoginAccount};
 use super::maintenance::Maintenance;
 use super::route_limits::RouteLimits;
@@ -35,10 +36,11 @@ pub struct App {
     /// One-line description for the list of applications.
     pub description: Option<String>,
     pub icon: Option<Logo>,
-    /// Host in lower case, with an optional port: see [`App::matches_host`].
+    /// Host in lower case, with an optional port: see [`App::matches_host`]. The first label may be
+    /// `*`, for all hosts with one label in its place: see [`super::AppHosts`].
     pub host: String,
     /// Public origin (scheme, host and port), if it cannot be derived from the issuer: see
-    /// [`App::origin`].
+    /// [`App::origin_pattern`].
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub url: Option<Url>,
     #[serde(serialize_with = "super::serialize::as_debug")]
@@ -114,7 +116,8 @@ pub struct App {
 }
 
 impl App {
-    /// Returns whether a request with this `Host` header (lower case) is for the application.
+    /// Returns whether a request with this `Host` header (lower case) is for the application with this
+    /// exact host.
     ///
     /// A configured host without a port matches every port. Browsers send the port of the public
     /// address, which may belong to a load balancer. A configured host with a port matches only
@@ -184,24 +187,11 @@ impl App {
         self.login.as_ref().is_some_and(|login| *login.account_of(user) == LoginAccount::OfUser)
     }
 
-    /// Returns the application's public origin, in the form of an `Origin` header.
-    ///
-    /// If `url` is not configured, this is the application's host with the issuer's scheme and
-    /// port. A port in the host takes precedence over the port of the issuer.
-    pub fn origin(&self, issuer: &IssuerUrl) -> String {
-        if let Some(url) = &self.url {
-            return format!("{}://{}", url.scheme(), authority(url));
-        }
-        match (split_port(&self.host).1, issuer.port()) {
-            (None, Some(port)) => format!("{}://{}:{port}", issuer.scheme(), self.host),
-            _ => format!("{}://{}", issuer.scheme(), self.host),
-        }
-    }
-
     /// Returns the URL at which the browser arrives after the sign-out, if one is configured.
-    pub fn sign_out_uri(&self, issuer: &IssuerUrl) -> Option<String> {
+    /// `host` is the covered host of a wildcard.
+    pub fn sign_out_uri(&self, issuer: &IssuerUrl, host: Option<&CoveredHost>) -> Option<String> {
         let place = self.after_sign_out.as_deref()?;
-        Some(if place.starts_with('/') { self.origin(issuer) + place } else { place.to_owned() })
+        Some(if place.starts_with('/') { self.origin_at(issuer, host) + place } else { place.to_owned() })
     }
 }
 

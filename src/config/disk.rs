@@ -3,6 +3,7 @@
 //! A check before the start gives one clear error. Without the check, a library would report an
 //! obscure error later. Each file is checked again when it is used.
 
+use std::borrow::Cow;
 use std::fs;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -16,9 +17,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
+use x509_parser::extensions::GeneralName;
 use zeroize::Zeroizing;
 
 use crate::acme::read_mac_key;
+use crate::app_hosts::WILDCARD;
 use crate::appearance::{Logo, MAX_LOGO_BYTES};
 use crate::fixed_headers::read_header_file;
 use crate::login::{RecipeFile, read_login_password};
@@ -303,11 +306,27 @@ impl Chain {
     }
 
     /// Returns whether the leaf certificate is valid for this host name or IP address. An IPv6
-    /// address has brackets, as in a URL.
+    /// address has brackets, as in a URL. The first label of the host may be `*`.
     pub(super) fn is_for(&self, host: &str) -> bool {
+        // A certificate for any label is a certificate for the wildcard.
+        let host = host.strip_prefix(WILDCARD).map_or(Cow::Borrowed(host), |rest| format!("any-label.{rest}").into());
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let (Some(leaf), Ok(name)) = (self.certificates.first(), ServerName::try_from(bare)) else { return false };
         ParsedCertificate::try_from(leaf).is_ok_and(|leaf| verify_server_name(&leaf, &name).is_ok())
+    }
+
+    /// Returns whether the leaf certificate names at least one host that the wildcard covers.
+    pub(super) fn is_for_part_of(&self, wildcard: &str) -> bool {
+        let (Some(leaf), Some(rest)) = (self.certificates.first(), wildcard.strip_prefix(WILDCARD)) else {
+            return false;
+        };
+        let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return false };
+        let Ok(Some(names)) = leaf.subject_alternative_name() else { return false };
+        let is_part = |name: &GeneralName<'_>| match name {
+            GeneralName::DNSName(name) => name.split_once('.').is_some_and(|(_, of)| of.eq_ignore_ascii_case(rest)),
+            _ => false,
+        };
+        names.value.general_names.iter().any(is_part)
     }
 }
 

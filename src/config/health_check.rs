@@ -30,8 +30,10 @@ impl HealthCheck {
 }
 
 impl App {
-    /// Returns the `Host` of requests that no client sent, if the client's `Host` is forwarded.
-    pub fn public_authority(&self) -> String {
-        self.url.as_ref().map_or_else(|| self.host.clone(), authority)
+    /// Returns the `Host` of requests that no client sent, if the client's `Host` is forwarded. `None`
+    /// for a wildcard.
+    pub fn public_authority(&self) -> Option<String> {
+        let own = || self.url.as_ref().map_or_else(|| self.host.clone(), authority);
+        (!self.is_wildcard()).then(own)
     }
 }

@@ -6,6 +6,7 @@
 
 mod acme;
 mod app;
+mod app_hosts;
 mod appearance;
 mod check;
 mod client;
@@ -44,6 +45,7 @@ pub use app::{
     Access, App, AuthorizationHeader, Caching, GroupsDelimiter, IdentityHeaders, IdentityValue, Names, PathCharacters,
     Route, RuleUser, Sticky, Upstream, UpstreamTls, host_name,
 };
+pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
 pub use client::DefinedClient;
 pub use difference::Difference;
@@ -84,8 +86,7 @@ impl Config {
         let is_known = |client: &Client| {
             client.redirect_uris.iter().chain(&client.post_logout_redirect_uris).any(|known| known == uri)
         };
-        let is_own =
-            |host: &str| host == self.issuer.host() || self.apps.iter().any(|app| host_name(&app.host) == host);
+        let is_own = |host: &str| host == self.issuer.host() || self.apps.iter().any(|app| app.has_host_name(host));
         client.is_some_and(is_known) || !uri.remote_host().is_some_and(|host| is_own(&host))
     }
 

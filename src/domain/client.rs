@@ -19,6 +19,9 @@ pub const INTERNAL_CLIENT: &str = "sealgate-app-";
 /// Client id of the server's own pages.
 pub const OWN_CLIENT: &str = "sealgate-app-~own";
 
+/// Maximum length of a client identifier.
+pub const MAX_CLIENT_ID_LENGTH: usize = 100;
+
 /// Client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`.
 ///
 /// No encoding changes these characters.
@@ -30,7 +33,7 @@ impl ClientId {
     /// Parses an identifier. Returns `None` if a character or the length is not allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        ((1..=100).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
+        ((1..=MAX_CLIENT_ID_LENGTH).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
     }
 
     /// Returns the identifier as sent in requests.

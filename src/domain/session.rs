@@ -264,6 +264,9 @@ pub struct AppSession {
     /// Hash of the cookie's secret.
     pub cookie: SecretHash,
     pub app: String,
+    /// Host at which the session is valid, if the application's host is a wildcard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Session at the provider from which this session was created.
     pub parent: SessionId,
     pub subject: Subject,

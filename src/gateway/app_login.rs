@@ -45,8 +45,7 @@ pub(super) async fn add_session(
 /// `SameSite` attribute cannot prevent such a request.
 fn refuse_other_origin(ctx: &AppRequest<'_>) -> Option<GateReply> {
     let is_safe = matches!(ctx.head.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
-    if is_safe || navigation::is_of_own_origin(&ctx.head.headers, &own()) {
+    if is_safe || navigation::is_of_own_origin(&ctx.head.headers, &ctx.public_origin()) {
         return None;
     }
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "cross_origin", "refused");

@@ -14,6 +14,7 @@ use quick_cache::sync::Cache;
 use sha2::{Digest, Sha256};
 
 use crate::principal::Principal;
+use crate::request::AppRequest;
 use sealgate_config::App;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::oauth::claims::AssertionClaims;
@@ -51,17 +52,16 @@ impl Default for Assertions {
 }
 
 impl Assertions {
-    /// Returns an assertion about this user for the application. Logs an error and returns `None`
+    /// Returns an assertion about this user for the application of the request. Logs an error and returns `None`
     /// if the PKCS#11 token cannot sign.
     pub(super) async fn about(
         &self,
-        sealgate: &Sealgate,
-        app: &App,
+        ctx: &AppRequest<'_>,
         who: Principal<'_>,
         session: Option<SessionId>,
-        now: UnixTime,
     ) -> Option<String> {
-        let claims = claims(sealgate, app, who, session, now);
+        let (sealgate, app, now) = (ctx.sealgate, ctx.app, ctx.now);
+        let claims = claims(ctx, who, session);
         let key = key(sealgate, &claims);
         if let Some(cached) = self.0.get(&key) {
             // If the clock was set back, the remaining time is longer than a whole lifetime. The
@@ -84,17 +84,11 @@ impl Assertions {
     }
 }
 
-fn claims(
-    sealgate: &Sealgate,
-    app: &App,
-    who: Principal<'_>,
-    session: Option<SessionId>,
-    now: UnixTime,
-) -> AssertionClaims {
+fn claims(ctx: &AppRequest<'_>, who: Principal<'_>, session: Option<SessionId>) -> AssertionClaims {
     let (email, email_verified) = who.email().unzip();
     AssertionClaims {
-        iss: sealgate.config.issuer.as_str().to_owned(),
-        aud: app.origin(&sealgate.config.issuer),
+        iss: ctx.sealgate.config.issuer.as_str().to_owned(),
+        aud: ctx.public_origin(),
         sub: who.name(),
         email: email.map(str::to_owned),
         email_verified,
@@ -102,8 +96,8 @@ fn claims(
         preferred_username: who.username().map(str::to_owned),
         groups: who.groups().cloned().collect(),
         sid: session.map(|session| session.to_string()),
-        iat: now,
-        exp: now.plus(LIFETIME),
+        iat: ctx.now,
+        exp: ctx.now.plus(LIFETIME),
     }
 }
 

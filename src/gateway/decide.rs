@@ -3,8 +3,6 @@
 //! The steps are, in this order: application, canonical path, Sealgate's own paths, rule,
 //! credential, policy.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,7 +30,7 @@ use crate::sign_in::login::{First, SignInRequest};
 use crate::upstream_session::{CurrentSessions, UpstreamSessions};
 use crate::upstream_target::UpstreamTarget;
 use crate::{app_login, app_password, cors, credential, destination, own, policy, resource, sign_in};
-use sealgate_config::{Access, App, Config, host_name, request_fields};
+use sealgate_config::{Access, App, AppHosts, Config, host_name, request_fields};
 use sealgate_core::state::Sealgate;
 use sealgate_core::tokens::bearer::BearerFault;
 use sealgate_core::web::context::Body;
@@ -45,7 +43,7 @@ use sealgate_edge::navigation;
 pub struct Gateway {
     /// Gateways of the applications, in the order of the configuration.
     pub(super) gates: Vec<AppGate>,
-    hosts: Hosts,
+    hosts: AppHosts,
     uses: Arc<SessionUses>,
     password_uses: Arc<app_password::AppPasswordUses>,
     /// Cached sessions. Each configuration has its own cache, because a cache key contains the
@@ -96,7 +94,7 @@ impl Gateway {
         let session_cache = SessionCache::default();
         let gateway = Self {
             gates: gates(config, &[]),
-            hosts: Hosts::from_apps(&config.apps),
+            hosts: AppHosts::from_config(config),
             uses: Arc::default(),
             password_uses: Arc::default(),
             session_cache,
@@ -120,7 +118,7 @@ impl Gateway {
     pub fn with(&self, config: &Config) -> Self {
         let (uses, assertions) = (Arc::clone(&self.uses), Arc::clone(&self.assertions));
         let password_uses = Arc::clone(&self.password_uses);
-        let hosts = Hosts::from_apps(&config.apps);
+        let hosts = AppHosts::from_config(config);
         let gates = gates(config, &self.gates);
         let sessions_at_apps = Arc::clone(&self.sessions_at_apps);
         let session_cache = SessionCache::default();
@@ -321,7 +319,7 @@ impl Gateway {
         let Some(who) = credential.who().filter(|_| asserted) else {
             return Ok((GateOutcome::Forward(permit), credential));
         };
-        let about = self.assertions.about(ctx.sealgate, &gate.app, who, credential.session(), ctx.now);
+        let about = self.assertions.about(ctx, who, credential.session());
         let made = Box::pin(about).await;
         let unsigned = || GateReply::new("unsigned", Failure::Unavailable.into_response(ctx));
         let permit = permit.with_assertion(&made.ok_or_else(unsigned)?);
@@ -416,7 +414,7 @@ impl Gateway {
     async fn browser(&self, ctx: &AppRequest<'_>, app: usize, cors: &Cors) -> Result<Credential, GateReply> {
         let known = self.session_cache.find(ctx, app).await.map_err(|error| ctx.failed(&error))?;
         let Some(known) = known else { return Ok(Credential::Anonymous) };
-        let own = || ctx.app.origin(&ctx.sealgate.config.issuer);
+        let own = || ctx.public_origin();
         let listed = matches!(cors, Cors::Listed(_));
         if !listed && navigation::is_foreign_websocket(&ctx.head.headers, own) {
             let refusal = Refusal::new(ErrorCode::AccessDenied, "Requests from this origin are not allowed.");
@@ -456,27 +454,6 @@ fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
 /// Returns the value of the only `Host` header.
 pub(super) fn host(head: &Parts) -> &str {
     head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
-}
-
-/// Index of the applications by host.
-pub(super) struct Hosts(HashMap<String, usize>);
-
-impl Hosts {
-    pub(super) fn from_apps(apps: &[App]) -> Self {
-        Self(apps.iter().enumerate().map(|(index, app)| (app.host.clone(), index)).collect())
-    }
-
-    /// Returns the index of the application for this host.
-    ///
-    /// An application that is configured without a port is found for every port (see
-    /// [`App::matches_host`]). No two applications have the same host.
-    pub(super) fn app(&self, host: &str) -> Option<usize> {
-        // Host names are case-insensitive (RFC 9110 §4.2.3). Only ASCII letters are folded: `İ`
-        // must not become `i`.
-        let upper = host.bytes().any(|byte| byte.is_ascii_uppercase());
-        let host = if upper { Cow::Owned(host.to_ascii_lowercase()) } else { Cow::Borrowed(host) };
-        self.0.get(&*host).or_else(|| self.0.get(host_name(&host))).copied()
-    }
 }
 
 /// Returns the target to forward and its canonical path.

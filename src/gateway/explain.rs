@@ -11,7 +11,6 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 
 use crate::cors::Cors;
-use crate::decide::Hosts;
 use crate::destination::Destination;
 use crate::headers::{ASSERTION, IdentityHeaderSet};
 use crate::path::CanonicalPath;
@@ -23,7 +22,7 @@ use crate::sign_in::return_path;
 use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
-use sealgate_config::{Access, AuthorizationHeader, Config, LoginAccount};
+use sealgate_config::{Access, AppHosts, AuthorizationHeader, Config, LoginAccount};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
@@ -160,7 +159,7 @@ fn decide(
         login: None,
         upstream: None,
     };
-    let served = Hosts::from_apps(&config.apps).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
+    let served = AppHosts::from_config(config).app(host).and_then(|index| Some((index, config.apps.get(index)?)));
     let Some((index, app)) = served else { return Ok(explanation) };
     explanation.app = Some(app.name.clone());
     let target = PathAndQuery::try_from(target)

@@ -10,7 +10,7 @@ use crate::sign_in::join::{self, JOIN};
 use crate::sign_in::login;
 use crate::sign_in::login::{First, SignInRequest};
 use crate::sign_in::return_path::ReturnPath;
-use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use sealgate_core::tokens::clients::CALLBACK;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::{Failure, error};
 use sealgate_core::web::response;
@@ -76,8 +76,8 @@ enum Own {
 /// example, an image or a link scanner). The provider then asks the user for confirmation.
 async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError> {
     let issuer = &ctx.sealgate.config.issuer;
-    let mut location = format!("{}/oauth/logout?client_id={INTERNAL_CLIENT}{}", issuer.as_str(), ctx.app.name);
-    if let Some(after) = ctx.app.sign_out_uri(issuer) {
+    let mut location = format!("{}/oauth/logout?client_id={}", issuer.as_str(), ctx.client_id());
+    if let Some(after) = ctx.app.sign_out_uri(issuer, ctx.covered_host.as_ref()) {
         location.push_str("&post_logout_redirect_uri=");
         location.extend(url::form_urlencoded::byte_serialize(after.as_bytes()));
     }

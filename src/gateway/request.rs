@@ -6,12 +6,13 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode};
 
-use crate::decide::GateReply;
+use crate::decide::{GateReply, host};
 use crate::principal::Principal;
 use crate::route::Rule;
 use crate::sign_in::return_path::ReturnPath;
-use sealgate_config::App;
+use sealgate_config::{App, CoveredHost};
 use sealgate_core::state::Sealgate;
+use sealgate_core::tokens::clients;
 use sealgate_core::web::context::{Body, PageHost, Recipient, RequestContext};
 use sealgate_core::web::failure::{Failure, error};
 use sealgate_core::web::response::Response;
@@ -40,6 +41,8 @@ pub(super) struct AppRequest<'a> {
     /// Scopes that a client must request, so that the application accepts its token.
     pub scopes: &'a [String],
     pub sessions: Sessions,
+    /// Host of the request, if the application's host is a wildcard.
+    pub covered_host: Option<CoveredHost>,
 }
 
 impl<'a> Deref for AppRequest<'a> {
@@ -96,7 +99,24 @@ impl<'a> AppRequest<'a> {
         sessions: Sessions,
     ) -> Self {
         let context = RequestContext::new(sealgate, head, body, Recipient::Sender, &PAGES);
-        Self { context, app, scopes, sessions }
+        let covered_host = app.covered_host(host(head));
+        Self { context, app, scopes, sessions, covered_host }
+    }
+
+    /// Returns the public origin at which the application was requested.
+    pub(super) fn public_origin(&self) -> String {
+        self.app.origin_at(&self.sealgate.config.issuer, self.covered_host.as_ref())
+    }
+
+    /// Returns the host to which a session at a wildcard is bound. `None` if the application has an
+    /// exact host.
+    pub(super) fn bound_host(&self) -> Option<&str> {
+        self.covered_host.as_ref().map(CoveredHost::as_str)
+    }
+
+    /// Returns the id of the internal client for sign-ins at this host.
+    pub(super) fn client_id(&self) -> String {
+        clients::id_of_app(self.app, self.covered_host.as_ref())
     }
 
     /// Returns the path of the request, to which the user can return.

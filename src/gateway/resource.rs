@@ -35,7 +35,7 @@ struct Metadata<'a> {
 
 /// Returns the URL of the metadata document.
 pub(super) fn metadata_url(ctx: &AppRequest<'_>) -> String {
-    format!("{}{PATH}", ctx.app.origin(&ctx.sealgate.config.issuer))
+    format!("{}{PATH}", ctx.public_origin())
 }
 
 /// Returns whether this is the path of the metadata document.
@@ -140,7 +140,7 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     let metadata = Metadata {
         // RFC 9728 §3.3: the resource is the URL under which the document was found, even if tokens
         // have another audience.
-        resource: &ctx.app.origin(&config.issuer),
+        resource: &ctx.public_origin(),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
         scopes_supported: ctx.scopes.iter().map(String::as_str).collect(),
         bearer_methods_supported: ["header"],

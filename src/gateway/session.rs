@@ -81,8 +81,14 @@ pub(super) async fn find(ctx: &AppRequest<'_>) -> Result<Option<SessionSignIn>, 
 /// Returns the application's session of a cookie. Does not check the provider's session.
 pub(super) async fn of_app(ctx: &AppRequest<'_>, cookie: &SessionCookie) -> Result<Option<AppSession>, StoreError> {
     let found = ctx.sealgate.store.app_session(cookie.id).await?.map(|found| found.value);
-    let opens = |own: &AppSession| own.cookie == cookie.hash() && own.app == ctx.app.name && ctx.now < own.expires_at;
+    let opens = |own: &AppSession| is_of_cookie(ctx, own, cookie) && ctx.now < own.expires_at;
     Ok(found.filter(opens))
+}
+
+/// Returns whether the cookie belongs to this session at the application and, for a wildcard, at the
+/// host of the request. The session may have expired.
+pub(super) fn is_of_cookie(ctx: &AppRequest<'_>, own: &AppSession, cookie: &SessionCookie) -> bool {
+    own.cookie == cookie.hash() && own.app == ctx.app.name && own.host.as_deref() == ctx.bound_host()
 }
 
 /// Returns the user, or `None` if the user is disabled or does not exist.
@@ -159,6 +165,8 @@ pub(super) struct CachedSession {
     pub signed_in: Arc<SignedIn>,
     /// Last use of the session according to the store.
     pub last_seen_at: UnixTime,
+    /// Host of the session at a wildcard.
+    host: Option<String>,
     access_counter: u64,
     until: UnixTime,
 }
@@ -179,7 +187,10 @@ impl SessionCache {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
-        let is_current = |known: &CachedSession| known.access_counter == store.access_counter(known.signed_in.user.sub);
+        let is_current = |known: &CachedSession| {
+            known.host.as_deref() == ctx.bound_host()
+                && known.access_counter == store.access_counter(known.signed_in.user.sub)
+        };
         if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && is_current(known)) {
             return Ok(Some(known));
         }
@@ -196,6 +207,7 @@ impl SessionCache {
             access_counter: before.get(user.sub),
             signed_in: Arc::new(SignedIn { user, session: parent.id, app_session: own, steps, required }),
             last_seen_at: parent.last_seen_at,
+            host: ctx.bound_host().map(str::to_owned),
             until: until.min(ctx.now.plus(MAX_ENTRY_AGE)),
         });
         self.0.insert(key, Arc::clone(&known));

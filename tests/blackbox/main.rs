@@ -84,5 +84,6 @@ mod traces;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;
+mod wildcards;
 
 use support::port;

@@ -47,6 +47,24 @@ fn token(sub: &str, scope: &str, exp: u64, typ: &'static str) -> String {
 }
 
 #[test]
+fn explain_finds_the_application_with_a_wildcard() {
+    let site = site();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let previews = APPS.replace("\"wiki\"", "\"previews\"").replace("wiki.localhost", "*.localhost.test");
+    let docs = APPS.replace("\"wiki\"", "\"docs\"").replace("wiki.localhost", "docs.localhost.test");
+    fs::write(site.config(), format!("{text}{previews}{docs}")).unwrap();
+    for (host, app) in [
+        ("a.localhost.test", json!("previews")),
+        ("A.localhost.test:8080", json!("previews")),
+        ("docs.localhost.test", json!("docs")),
+        ("localhost.test", Value::Null),
+        ("a.b.localhost.test", Value::Null),
+    ] {
+        assert_eq!(told(&site, &[&format!("http://{host}/x")])["app"], app, "{host}");
+    }
+}
+
+#[test]
 fn explain_decides_without_a_server_or_a_store() {
     let site = site();
     let url = "http://wiki.localhost:8080/staff/rota?x";

@@ -284,6 +284,13 @@ fn applications_are_added_and_removed_in_the_file_with_its_comments() {
         let errors = place.errors(&arguments);
         assert!(errors.contains(told) && place.config() == with, "{errors}");
     }
+    let previews = place.json(&["app", "add", "*.Previews.localhost=http://127.0.0.1:8083"]);
+    let url = "http://*.previews.localhost:18080/";
+    assert_eq!(previews, json!({"name": "previews", "url": url, "reloaded": null}));
+    assert_eq!(place.json(&["app", "list"])["apps"][1]["url"], url);
+    let errors = place.errors(&["app", "add", "*.localhost=http://127.0.0.1:8084"]);
+    assert!(errors.contains("has one label after the *; write at least two"), "{errors}");
+    place.json(&["app", "remove", "previews"]);
     let second =
         "\n[app.identity_headers]\nX-Name = \"name\"\n\n[[app.route]]\npath = \"/static/\"\naccess = \"public\"\n";
     let with = place.config() + second;

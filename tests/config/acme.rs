@@ -63,7 +63,10 @@ fn the_terms_are_accepted_by_a_key() {
 fn acme_settings_that_cannot_work_are_errors() {
     for (more, start) in [
         ("directory = \"http://ca.test/dir\"", "acme.directory: \"http://ca.test/dir\" is not an https URL"),
-        ("hosts = [\"*.example.com\"]", "acme.hosts[0]: \"*.example.com\" cannot be in a certificate"),
+        (
+            "hosts = [\"*.example.com\"]",
+            "acme.hosts[0]: \"*.example.com\" is a wildcard, which needs a certificate from files",
+        ),
         ("hosts = [\"a/../../b\"]", "acme.hosts[0]: \"a/../../b\" cannot be in a certificate"),
         ("hosts = []", "acme.hosts: is empty"),
         ("contact = \"ops\"", "acme.contact: \"ops\" is not an e-mail address"),

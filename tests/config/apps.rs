@@ -33,7 +33,6 @@ fn hosts_are_written_as_browsers_send_them() {
         "",
         "Wiki.example.com",
         "wiki.example.com.",
-        "*.example.com",
         "wiki..com",
         "-wiki.com",
         "vıki.example",
@@ -94,7 +93,7 @@ fn origin_of_an_application_follows_the_issuer_unless_configured() {
     let origin = |issuer: &str, app: &str| {
         let text = with("issuer", &format!("{issuer:?}")) + &APP.replace("host = \"wiki.example.com\"", app);
         let config = parse(&text);
-        config.apps[0].origin(&config.issuer)
+        config.apps[0].origin(&config.issuer).unwrap()
     };
     assert_eq!(origin("https://id.example.com", "host = \"wiki.example.com\""), "https://wiki.example.com");
     assert_eq!(origin("https://id.example.com:8443", "host = \"wiki.example.com\""), "https://wiki.example.com:8443");
@@ -765,7 +764,7 @@ fn the_place_after_a_sign_out_is_a_path_or_a_url() {
         ("http://intranet/start", "http://intranet/start"),
     ] {
         let config = parse(&text(place));
-        assert_eq!(config.apps[0].sign_out_uri(&config.issuer).as_deref(), Some(url));
+        assert_eq!(config.apps[0].sign_out_uri(&config.issuer, None).as_deref(), Some(url));
     }
     for place in [
         "//evil.test/",

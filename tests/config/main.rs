@@ -18,6 +18,7 @@ mod route_limits;
 mod route_upstreams;
 mod telemetry;
 mod trusted_issuers;
+mod wildcards;
 
 use std::path::PathBuf;
 

@@ -229,6 +229,7 @@ fn app_session(number: u8, parent: SessionId) -> AppSession {
         id: cookie.id,
         cookie: cookie.hash(),
         app: "wiki".to_owned(),
+        host: None,
         parent,
         subject,
         sign_in: SignIn::by_password(subject, NOW),

@@ -308,3 +308,23 @@ async fn a_level_is_required_behind_another_proxy() {
     assert!(challenge.contains("acr_values=\"2\""), "{challenge}");
     assert_eq!(Asked { query: "?app=desk", ..Asked::about("desk.test", "/x", &client) }.status(&world).await, 200);
 }
+
+#[tokio::test]
+async fn a_wildcard_answers_a_proxy_for_each_of_its_hosts() {
+    let app = "[[app]]\nname = \"previews\"\nhost = \"*.previews.test\"\nupstreams = [\"http://127.0.0.1:8091\"]\n\
+        [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";
+    let world = World::with(app).await;
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://a.previews.test/", ANNA).await.arrived();
+    let jar = browser.jar("a.previews.test");
+    let client = [("cookie", jar.as_str()), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+    let about = |host| Asked { query: "?app=previews", ..Asked::about(host, "/x", &client) };
+    assert_eq!(about("a.previews.test").status(&world).await, 200);
+    let answer = about("b.previews.test").answer(&world).await;
+    assert_eq!(answer.status(), 302);
+    let location = value(answer.headers(), "location").unwrap();
+    assert!(location.contains("redirect_uri=https%3A%2F%2Fb.previews.test%2F.sealgate%2Fcallback"), "{location}");
+    for host in ["previews.test", "a.b.previews.test", "wiki.test", "id.test"] {
+        assert_eq!(about(host).status(&world).await, 421, "{host}");
+    }
+}

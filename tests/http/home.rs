@@ -52,6 +52,13 @@ const APPS: &str = r#"
     [[app.route]]
     path = "/"
     access = "public"
+    [[app]]
+    name = "previews"
+    host = "*.previews.test"
+    upstreams = ["http://127.0.0.1:8086"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
 "#;
 
 /// Adds a key of this kind on the page "Security".
@@ -94,6 +101,8 @@ async fn the_start_page_lists_only_accessible_applications() {
     };
     assert_eq!(links(home.text()), ["https://wiki.test/", "https://site.test:8443/"]);
     assert!(home.text().contains("Bilgi &#60;Bankası&#62;") && home.text().contains("What we know"), "{home:?}");
+    // A wildcard has no address of its own.
+    assert!(!home.text().contains("previews"), "{home:?}");
     // The page also shows applications that a verified address or a group opens.
     let anna = with_anna(&provider).await;
     assert_eq!(

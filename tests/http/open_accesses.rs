@@ -64,6 +64,7 @@ async fn open_all(provider: &Provider, email: &str, number: u8) -> (SessionId, S
         id: cookie.id,
         cookie: cookie.hash(),
         app: "wiki".into(),
+        host: None,
         parent: parent.id,
         subject: user,
         sign_in: parent.sign_ins[0].clone(),

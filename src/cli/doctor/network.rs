@@ -48,7 +48,7 @@ struct Origin {
 /// Returns the checks of each public origin.
 pub(super) fn public(config: &Config, state: &Arc<ServerState>) -> Vec<Examination> {
     let mut known = HashSet::new();
-    let urls = config.apps.iter().filter_map(|app| IssuerUrl::parse(&app.origin(&config.issuer)).ok());
+    let urls = config.apps.iter().filter_map(|app| IssuerUrl::parse(&app.origin(&config.issuer)?).ok());
     let urls = [config.issuer.clone()].into_iter().chain(urls);
     let needs_client_certificate =
         config.server.client_certificates.as_ref().is_some_and(|policy| policy.demand == Presence::Required);

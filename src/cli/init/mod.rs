@@ -406,8 +406,8 @@ fn show(
         let until = until.map(|until| until.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap_or_default();
         next.push(format!("Choose a password or a passkey; the link works once, until {until}:\n     {link}"));
     }
-    for app in &config.apps {
-        next.push(format!("Open {}/ and sign in", app.origin(&config.issuer)));
+    for origin in config.apps.iter().filter_map(|app| app.origin(&config.issuer)) {
+        next.push(format!("Open {origin}/ and sign in"));
     }
     if config.console.enabled {
         next.push(format!("Manage users and clients: {}/console", config.issuer.as_str()));

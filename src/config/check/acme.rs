@@ -8,6 +8,7 @@ use super::super::{
     AcmeChallenge, AcmeConfig, ExternalAccount, IssuerUrl, LETS_ENCRYPT, Presence, ServerConfig, StoreConfig, TlsConfig,
 };
 use super::address;
+use crate::app_hosts::WILDCARD;
 use crate::disk::Files;
 use crate::file::Section;
 use sealgate_domain::user::Email;
@@ -19,7 +20,8 @@ const MAX_ACCOUNT_ID_LENGTH: usize = 256;
 
 /// Parses the section. Adds the certificates that the server will obtain to those of the listeners.
 ///
-/// If the key `hosts` is absent, each of `all_hosts` (issuer and applications) gets a certificate.
+/// If the key `hosts` is absent, each of `all_hosts` (issuer and applications) gets a certificate,
+/// except wildcards.
 pub(super) fn acme(
     mut section: Section<'_, '_>,
     files: &Files,
@@ -88,7 +90,10 @@ pub(super) fn acme(
                 external_account_key_file,
             },
         ),
-        hosts: hosts.or_else(|| (!all_hosts.is_empty()).then(|| all_hosts.iter().map(|host| bare(host)).collect()))?,
+        hosts: hosts.or_else(|| {
+            let single = all_hosts.iter().filter(|host| !host.starts_with(WILDCARD));
+            (!all_hosts.is_empty()).then(|| single.map(|host| bare(host)).collect())
+        })?,
         profile,
         challenge,
         ca_file,

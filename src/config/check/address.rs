@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 use crate::app::split_port;
+use crate::app_hosts::{MAX_HOST_LENGTH, MAX_LABEL_LENGTH, WILDCARD};
 use crate::{IssuerUrl, Upstream, authority};
 use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::is_group;
@@ -15,9 +16,6 @@ use sealgate_domain::user::Email;
 
 /// Maximum length of a token label in bytes. The token pads it with blanks (`CK_TOKEN_INFO`).
 const MAX_TOKEN_LABEL_LENGTH: usize = 32;
-/// Maximum length of a host name in bytes (RFC 1035 §2.3.4).
-const MAX_HOST_LENGTH: usize = 253;
-const MAX_HOST_PART_LENGTH: usize = 63;
 
 /// Parses the issuer. Its path must be one that requests can have.
 pub(super) fn issuer(text: &str) -> Result<IssuerUrl, String> {
@@ -146,6 +144,29 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Parses the host of an application, which may be a wildcard.
+///
+/// A wildcard is the whole first label, and at least two labels follow. `*.com` would be the hosts of
+/// everyone.
+pub(super) fn app_host(text: &str) -> Result<String, String> {
+    let Some(rest) = text.strip_prefix(WILDCARD) else {
+        if text.contains('*') {
+            return Err(format!("{text:?}: a wildcard is the whole first label; write one such as \"*.example.com\""));
+        }
+        return host(text);
+    };
+    if rest.contains('*') {
+        return Err(format!("{text:?} has two wildcards; write one such as \"*.example.com\""));
+    }
+    let valid = host(&format!("a.{rest}")).map_err(|_| {
+        format!("{text:?} is not a wildcard of a host name; write one such as \"*.example.com\", in lower case")
+    })?;
+    if split_port(&valid).0.split('.').count() < 3 {
+        return Err(format!("{text:?} has one label after the *; write at least two, such as \"*.example.com\""));
+    }
+    Ok(text.to_owned())
+}
+
 pub(super) fn host_name(text: &str) -> Result<(), String> {
     let problem = || format!("{text:?} is not a host name; write one such as \"wiki.example.com\", without wildcards");
     let host = Host::parse(text).map_err(|_| problem())?;
@@ -155,7 +176,7 @@ pub(super) fn host_name(text: &str) -> Result<(), String> {
     let Host::Domain(domain) = host else { return Ok(()) };
     let is_valid = |part: &str| {
         !part.is_empty()
-            && part.len() <= MAX_HOST_PART_LENGTH
+            && part.len() <= MAX_LABEL_LENGTH
             && !part.starts_with('-')
             && !part.ends_with('-')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
@@ -236,6 +257,12 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
 pub(super) fn certificate_name(text: &str) -> Result<String, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(address.to_string());
+    }
+    if text.starts_with(WILDCARD) {
+        return Err(format!(
+            "{text:?} is a wildcard, which needs a certificate from files, because the authority verifies control over \
+             single hosts only; leave it out, and add the certificate to server.tls"
+        ));
     }
     let domain = host_name(text).is_ok() && !text.contains('_') && matches!(Host::parse(text), Ok(Host::Domain(_)));
     let problem = || format!("{text:?} cannot be in a certificate; write a host name or an IP address, without a port");

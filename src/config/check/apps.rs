@@ -19,6 +19,7 @@ use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
 use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
 use crate::app::split_port;
+use crate::app_hosts::{MAX_LABEL_LENGTH, WILDCARD};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
     Upstream, UpstreamProtocol,
 };
 use sealgate_domain::assurance::AssuranceLevel;
-use sealgate_domain::client::ClientId;
+use sealgate_domain::client::{ClientId, INTERNAL_CLIENT, MAX_CLIENT_ID_LENGTH};
 use sealgate_domain::profile::is_line;
 use sealgate_domain::scope::ScopeValue;
 
@@ -86,7 +87,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         "host",
         "write the host in the application's URL, such as \"wiki.example.com\"",
         |text| {
-            let host = address::host(text)?;
+            let host = address::app_host(text)?;
             check_port(&host, issuer)?;
             if taken.hosts.iter().any(|other| overlap(other, &host)) {
                 return Err(format!("{text:?} is another application's host; give each application its own host"));
@@ -141,6 +142,9 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         let problem =
             "signs users in over HTTP/1.1 only; leave upstream_protocol out, or configure another application";
         section.fault("login", problem);
+    }
+    if host.as_deref().is_some_and(|host| host.starts_with(WILDCARD)) {
+        of_wildcard(&section, name.as_deref());
     }
     let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
     let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
@@ -245,6 +249,25 @@ fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
         return Err(format!("{} is Sealgate's own socket; use the application's socket", path.display()));
     }
     Ok(path)
+}
+
+/// Maximum length of the name of an application with a wildcard in its host. The label of the
+/// request's host and a dot follow the name in the internal client id.
+const MAX_WILDCARD_NAME_LENGTH: usize = MAX_CLIENT_ID_LENGTH - INTERNAL_CLIENT.len() - 1 - MAX_LABEL_LENGTH;
+
+/// Reports settings that an application with a wildcard in its host cannot have.
+fn of_wildcard(section: &Section<'_, '_>, name: Option<&str>) {
+    if name.is_some_and(|name| name.len() > MAX_WILDCARD_NAME_LENGTH) {
+        let problem = format!(
+            "is too long for an application with a wildcard; write at most {MAX_WILDCARD_NAME_LENGTH} characters"
+        );
+        section.fault("name", &problem);
+    }
+    if section.has("login") {
+        let problem = "is not supported for an application with a wildcard in its host; write an [[app]] with an exact \
+                       host for each application with a login form";
+        section.fault("login", problem);
+    }
 }
 
 /// Rejects a host with the default port of the scheme. Browsers omit the default port, so no

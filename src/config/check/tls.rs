@@ -1,6 +1,7 @@
 //! Checks of certificates and private keys that the configuration file names.
 
 use super::address;
+use crate::app_hosts::WILDCARD;
 use crate::disk::{Files, Mismatch};
 use crate::file::Section;
 use crate::tls::token_key_label;
@@ -76,7 +77,7 @@ pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], orde
     let read = || certificates.iter().filter(|certificate| certificate.chain.was_read());
     let mut warnings = Vec::new();
     for CertificateChain { chain, path, .. } in read() {
-        if !hosts.iter().any(|host| chain.is_for(host)) {
+        if !hosts.iter().any(|host| chain.is_for(host) || chain.is_for_part_of(host)) {
             let problem = format!(
                 "{} is not valid for any of {}; use a certificate for one of them",
                 chain.path.display(),
@@ -85,21 +86,32 @@ pub(super) fn coverage(certificates: &[CertificateChain], hosts: &[String], orde
             warnings.push(ConfigFault::new(path.clone(), None, problem));
         }
     }
-    if read().next().is_some() {
-        let is_covered = |host: &str| {
-            ordered.contains(&host.trim_start_matches('[').trim_end_matches(']'))
-                || read().any(|certificate| certificate.chain.is_for(host))
+    // Their certificates show that the operator lists the hosts of a wildcard one by one.
+    let further: Vec<&str> = ordered.iter().copied().filter(|host| !hosts.iter().any(|known| known == host)).collect();
+    let is_covered = |host: &str| {
+        ordered.contains(&host.trim_start_matches('[').trim_end_matches(']'))
+            || read().any(|certificate| certificate.chain.is_for(host))
+            || host.strip_prefix(WILDCARD).is_some_and(|rest| further.iter().any(|one| is_one_below(one, rest)))
+    };
+    for host in hosts.iter().filter(|host| !is_covered(host)) {
+        let is_wildcard = host.starts_with(WILDCARD);
+        if read().next().is_none() && (!is_wildcard || ordered.is_empty()) {
+            continue;
+        }
+        let remedy = if is_wildcard && !ordered.is_empty() {
+            "add one from files to server.tls, because the ACME authority verifies control over single hosts only"
+        } else {
+            "add one"
         };
-        let uncovered = hosts.iter().filter(|host| !is_covered(host));
-        warnings.extend(uncovered.map(|host| {
-            ConfigFault::new(
-                "server.tls".to_owned(),
-                None,
-                format!("no certificate is valid for {host}, so browsers cannot connect; add one"),
-            )
-        }));
+        let problem = format!("no certificate is valid for {host}, so browsers cannot connect; {remedy}");
+        warnings.push(ConfigFault::new("server.tls".to_owned(), None, problem));
     }
     warnings
+}
+
+/// Returns whether the host has one label before `rest`.
+fn is_one_below(host: &str, rest: &str) -> bool {
+    host.split_once('.').is_some_and(|(_, of)| of == rest)
 }
 
 /// Returns when each certificate expires.

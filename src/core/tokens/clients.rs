@@ -1,7 +1,7 @@
 //! Clients of the issuer. Some are registered. Others are derived from the configuration: one for
 //! each protected application, and one for the server's own pages.
 
-use sealgate_config::{App, Config};
+use sealgate_config::{App, Config, CoveredHost};
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
 };
@@ -38,6 +38,9 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/audit",
 ];
 
+/// Separator between the name of an application and a label in a client id. No name contains it.
+const LABEL_SEPARATOR: char = '.';
+
 /// Callback path of a protected application's sign-in, on the application's own host.
 pub const CALLBACK: &str = "/.sealgate/callback";
 
@@ -58,7 +61,25 @@ pub fn configured(config: &Config, id: &ClientId) -> Option<Client> {
     if id.as_str() == OWN_CLIENT {
         return of_own_pages(config);
     }
-    config.apps.iter().find(|app| app.name == name).and_then(|app| of_app(config, app))
+    let (name, label) = name.split_once(LABEL_SEPARATOR).map_or((name, None), |(name, label)| (name, Some(label)));
+    let app = config.apps.iter().find(|app| app.name == name)?;
+    match label {
+        // A host of the issuer or of another application must not receive codes for this one.
+        Some(label) => of_app(config, app, Some(&config.covered_host(app, label)?)),
+        None if app.is_wildcard() => None,
+        None => of_app(config, app, None),
+    }
+}
+
+/// Returns the id of the client for sign-ins to a protected application.
+///
+/// `host` is the requested host of a wildcard. Its label is part of the id, so that a code for one
+/// host is not valid at another.
+pub fn id_of_app(app: &App, host: Option<&CoveredHost>) -> String {
+    match host {
+        Some(host) => format!("{INTERNAL_CLIENT}{}{LABEL_SEPARATOR}{}", app.name, host.label()),
+        None => format!("{INTERNAL_CLIENT}{}", app.name),
+    }
 }
 
 /// Returns the registered client with this id. Its scope is limited to what the configuration
@@ -88,11 +109,12 @@ fn of_own_pages(config: &Config) -> Option<Client> {
 
 /// Returns the client for sign-ins to a protected application. It is first-party, so users are not
 /// asked for consent. Only the authorization endpoint accepts it.
-fn of_app(config: &Config, app: &App) -> Option<Client> {
-    let redirect_uri = RedirectUri::of_application(&format!("{}{CALLBACK}", app.origin(&config.issuer)));
-    let id = ClientId::parse(&format!("{INTERNAL_CLIENT}{}", app.name))?;
+fn of_app(config: &Config, app: &App, host: Option<&CoveredHost>) -> Option<Client> {
+    let origin = app.origin_at(&config.issuer, host);
+    let redirect_uri = RedirectUri::of_application(&format!("{origin}{CALLBACK}"));
+    let id = ClientId::parse(&id_of_app(app, host))?;
     let client = first_party(id, app.called().to_owned(), vec![redirect_uri]);
-    let after = app.sign_out_uri(&config.issuer).as_deref().map(RedirectUri::of_application);
+    let after = app.sign_out_uri(&config.issuer, host).as_deref().map(RedirectUri::of_application);
     Some(Client { post_logout_redirect_uris: after.into_iter().collect(), ..client })
 }
 

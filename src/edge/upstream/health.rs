@@ -38,15 +38,17 @@ const MAX_READ_BODY: usize = 64 * 1024;
 pub(super) struct ServerCheck {
     /// `None` to open a connection only.
     http: Option<HealthCheck>,
-    /// `Host` of the request, unless it is the server's own.
-    host: HeaderValue,
+    /// `Host` of the request, unless it is the server's own. `None` for a wildcard, which has no host
+    /// of its own.
+    host: Option<HeaderValue>,
 }
 
 impl ServerCheck {
     /// # Errors
     /// If the application's host cannot be sent.
     pub(super) fn new(app: &App) -> Result<Self, String> {
-        let host = HeaderValue::from_str(&app.public_authority()).map_err(|error| error.to_string())?;
+        let host = app.public_authority().map(|host| HeaderValue::from_str(&host)).transpose();
+        let host = host.map_err(|error| error.to_string())?;
         Ok(Self { http: app.health_check.clone(), host })
     }
 }
@@ -170,7 +172,7 @@ impl UpstreamServer {
         if self.uses_http2 && session.as_http2().is_none() {
             return Err(Error::explain(ErrorType::H2Error, "the upstream does not accept HTTP/2").into_up());
         }
-        let host = self.host.as_ref().unwrap_or(&self.check.host);
+        let host = self.host.as_ref().or(self.check.host.as_ref()).unwrap_or(&self.own_host);
         let mut request = RequestHeader::build_no_case("GET", path.as_bytes(), None)?;
         change_request(&mut request, |head| {
             head.headers.insert(USER_AGENT, HeaderValue::from_static("sealgate-health-check"));

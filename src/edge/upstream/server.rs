@@ -54,6 +54,8 @@ pub(crate) struct UpstreamServer {
     presents_named: AtomicBool,
     /// `Host` of the upstream, if the client's `Host` must not be forwarded.
     pub(crate) host: Option<HeaderValue>,
+    /// `Host` of the upstream.
+    pub(super) own_host: HeaderValue,
     /// Fixed fields of requests and responses.
     pub(crate) fields: Arc<UpstreamFields>,
     /// Maximum time in which the server sends nothing, before and during a response.
@@ -124,6 +126,7 @@ impl UpstreamServer {
             named,
             presents_named: AtomicBool::new(false),
             host,
+            own_host: source.host.clone(),
             fields: Arc::clone(fields),
             read_timeout: app.read_timeout,
             stream_timeout: app.stream_timeout,

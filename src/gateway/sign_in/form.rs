@@ -33,7 +33,7 @@ use sealgate_store::{Form, MAX_FORM_BYTES, StoreError};
 /// browser shows the response as a page.
 pub(crate) fn is_keepable(ctx: &AppRequest<'_>) -> bool {
     let head = ctx.head;
-    let own = ctx.app.origin(&ctx.sealgate.config.issuer);
+    let own = ctx.public_origin();
     !matches!(ctx.body, Body::Away)
         && ctx.sealgate.store.keeps_forms()
         && is_urlencoded(head)
@@ -183,7 +183,7 @@ async fn form_owner(ctx: &AppRequest<'_>) -> Result<FormOwner, StoreError> {
     let subject = match ctx.sessions {
         Sessions::OfApp => {
             let own = store.app_session(cookie.id).await?.map(|found| found.value);
-            own.filter(|own| own.cookie == cookie.hash() && own.app == ctx.app.name).map(|own| own.subject)
+            own.filter(|own| session::is_of_cookie(ctx, own, &cookie)).map(|own| own.subject)
         }
         Sessions::OfProvider => {
             let session = store.session(cookie.id).await?.map(|found| found.value);

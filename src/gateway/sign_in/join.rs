@@ -90,7 +90,9 @@ impl Join {
         let Some(app) = app(ctx, &self.page_app) else { return "/".to_owned() };
         let mut rest = app.also_sign_in.iter().skip_while(|name| **name != ctx.app.name).skip(1);
         let next = rest.next().and_then(|name| address(ctx, name, &self.page_app, self.session, &self.page));
-        next.unwrap_or_else(|| format!("{}{}", app.origin(&ctx.sealgate.config.issuer), self.page))
+        // A wildcard cannot have `also_sign_in`.
+        let origin = app.origin(&ctx.sealgate.config.issuer).unwrap_or_default();
+        next.unwrap_or_else(|| format!("{origin}{}", self.page))
     }
 }
 
@@ -102,7 +104,7 @@ pub(crate) fn first(ctx: &AppRequest<'_>, session: SessionId, page: &str) -> Opt
 
 /// Returns the URL of a further application.
 fn address(ctx: &AppRequest<'_>, name: &str, page_app: &str, session: SessionId, page: &str) -> Option<String> {
-    let origin = app(ctx, name)?.origin(&ctx.sealgate.config.issuer);
+    let origin = app(ctx, name)?.origin(&ctx.sealgate.config.issuer)?;
     Some(format!("{origin}{JOIN}?{}", query(page_app, session, page)))
 }
 

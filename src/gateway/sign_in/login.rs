@@ -20,7 +20,7 @@ use crate::sign_in::join::{self, Join};
 use crate::sign_in::return_path::{RedirectLoop, ReturnPath};
 use crate::sign_in::{replay, return_path};
 use sealgate_config::EnrolmentChoice;
-use sealgate_core::tokens::clients::{CALLBACK, INTERNAL_CLIENT};
+use sealgate_core::tokens::clients::CALLBACK;
 use sealgate_core::web::cookie;
 use sealgate_core::web::limits::Exceeded;
 use sealgate_core::web::response::Response;
@@ -166,6 +166,7 @@ async fn begin_unless_loop(
     let attempt = SignInAttempt {
         browser: SecretHash::for_secret(browser.as_bytes()),
         app: ctx.app.name.clone(),
+        host: ctx.bound_host().map(str::to_owned),
         wanted: wanted.to_owned(),
         verifier: verifier.expose().to_owned(),
         expires_at: ctx.now.plus(sealgate.config.sessions.interaction),
@@ -202,7 +203,7 @@ fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: Si
     let challenge = base64url(&Sha256::digest(verifier.expose().as_bytes()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs([
-        ("client_id", client_id(ctx).as_str()),
+        ("client_id", ctx.client_id().as_str()),
         ("redirect_uri", &redirect_uri(ctx)),
         ("response_type", "code"),
         ("scope", "openid profile email"),
@@ -228,12 +229,8 @@ fn authorize(ctx: &AppRequest<'_>, state: &Secret, verifier: &Secret, demand: Si
     format!("{issuer}/oauth/authorize?{}", query.finish())
 }
 
-fn client_id(ctx: &AppRequest<'_>) -> String {
-    format!("{INTERNAL_CLIENT}{}", ctx.app.name)
-}
-
 fn redirect_uri(ctx: &AppRequest<'_>) -> String {
-    format!("{}{CALLBACK}", ctx.app.origin(&ctx.sealgate.config.issuer))
+    format!("{}{CALLBACK}", ctx.public_origin())
 }
 
 /// Request of the browser after the sign-in, as stored with the sign-in.
@@ -455,7 +452,7 @@ async fn attempt(ctx: &AppRequest<'_>, state: Option<&str>) -> Result<Option<Loa
     let found = ctx.sealgate.store.attempt(&browser, &SecretHash::for_secret(state.as_bytes())).await?;
     Ok(found.filter(|found| {
         let attempt = &found.value;
-        attempt.app == ctx.app.name && attempt.browser == browser
+        attempt.app == ctx.app.name && attempt.host.as_deref() == ctx.bound_host() && attempt.browser == browser
     }))
 }
 
@@ -508,7 +505,7 @@ async fn code(
     code: Option<&str>,
 ) -> Result<Option<Loaded<Code>>, StoreError> {
     let (Some(code), Some(client), Some(verifier)) =
-        (code, ClientId::parse(&client_id(ctx)), CodeVerifier::parse(&attempt.verifier))
+        (code, ClientId::parse(&ctx.client_id()), CodeVerifier::parse(&attempt.verifier))
     else {
         return Ok(None);
     };
@@ -557,6 +554,7 @@ async fn sign_in(
         id: cookie.id,
         cookie: cookie.hash(),
         app: ctx.app.name.clone(),
+        host: ctx.bound_host().map(str::to_owned),
         parent: parent.id,
         subject: code.sign_in.subject,
         sign_in: code.sign_in.clone(),

@@ -82,7 +82,8 @@ impl Account {
 impl AppClient {
     pub(super) fn new(app: &App, issuer: &IssuerUrl) -> Option<Self> {
         let login = app.login.clone()?;
-        let public = (app.origin(issuer), app.preserve_host);
+        // The check of the configuration refuses a wildcard, which has no single origin.
+        let public = (app.origin(issuer)?, app.preserve_host);
         let urls = app.upstreams.iter().filter_map(|upstream| match upstream {
             Upstream::Url(url) => Some(url.as_str()),
             Upstream::Socket(_) => None,
@@ -111,7 +112,8 @@ impl AppClient {
     pub(super) fn fits(&self, app: &App, issuer: &IssuerUrl) -> bool {
         app.name == self.app
             && app.login.as_ref() == Some(&self.login)
-            && (app.origin(issuer), app.preserve_host) == self.public
+            && app.origin(issuer).as_ref() == Some(&self.public.0)
+            && app.preserve_host == self.public.1
             && (&app.upstreams, &app.upstream_tls) == (&self.upstreams, &self.tls)
     }
 

@@ -155,7 +155,7 @@ async fn show(
     });
     // Build the address only from configured values, so that a crafted link cannot lead to another
     // site.
-    let address = |app: &App| Some(format!("{}{}", app.origin(&config.issuer), app.entry_path(&visitor.user)?));
+    let address = |app: &App| Some(format!("{}{}", app.origin(&config.issuer)?, app.entry_path(&visitor.user)?));
     let saved = app.filter(|app| is_saved && known.find(&app.name).is_some());
     let saved = saved.and_then(|app| Some((app.called(), address(app)?)));
     let page = AppLoginsPage {

@@ -101,7 +101,8 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
             let version = Asset::logo(icon).version;
             ctx.path(&format!("/oauth/icons/{}?v={version}", app.name))
         });
-        let address = format!("{}{path}", app.origin(&config.issuer));
+        // A wildcard has no address of its own.
+        let address = format!("{}{path}", app.origin(&config.issuer)?);
         let login = app_logins::to_enter(ctx, app, &visitor.user, &credentials);
         let (title, description) = (app.called(), app.description.as_deref());
         Some(HomeApp { address, title, description, icon, in_maintenance: app.maintenance.is_some(), login })

@@ -221,7 +221,7 @@ fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
             } else {
                 state.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
             };
-            AppLine { name: app.called(), address: app.origin(&config.issuer), servers }
+            AppLine { name: app.called(), address: app.origin_pattern(&config.issuer), servers }
         })
         .collect();
     let page = AppsPage { inside: console_user.inside(ctx), apps: &apps };

@@ -202,7 +202,7 @@ struct Destination<'a> {
 fn destination<'a>(ctx: &'a RequestContext<'_>, invited: &Invited) -> Option<Destination<'a>> {
     let config = &ctx.sealgate.config;
     let app = config.apps.iter().find(|app| Some(&app.name) == invited.invitation.app.as_ref())?;
-    let (path, origin) = (app.entry_path(&invited.user.value)?, app.origin(&config.issuer));
+    let (path, origin) = (app.entry_path(&invited.user.value)?, app.origin(&config.issuer)?);
     Some(Destination { title: app.called(), address: format!("{origin}{path}"), origin })
 }
 

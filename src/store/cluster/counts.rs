@@ -249,6 +249,7 @@ mod tests {
         SignInAttempt {
             browser: SecretHash::for_secret(&[number]),
             app: "wiki".to_owned(),
+            host: None,
             wanted: "/".to_owned(),
             verifier: String::new(),
             expires_at: UnixTime::from_seconds(1000),

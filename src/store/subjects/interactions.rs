@@ -56,6 +56,9 @@ pub struct SignInAttempt {
     /// Hash of the cookie that binds the sign-in to the browser.
     pub browser: SecretHash,
     pub app: String,
+    /// Requested host, if the application's host is a wildcard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Requested path and query, unchanged.
     pub wanted: String,
     /// PKCE verifier (RFC 7636). It is useless without the code, which only the browser receives.
