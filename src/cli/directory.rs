@@ -7,8 +7,11 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
+use super::access::StoreAccess;
+use super::command;
 use super::failure::CommandFailure;
 use super::output::{Output, printable};
+use sealgate_admin::command::{Command, DirectoryCommand};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
 use sealgate_domain::source::SourceEntry;
 use sealgate_ldap::{CheckOutcome, CheckStep, DirectoryCheck, LdapDirectory};
@@ -21,6 +24,8 @@ pub(super) enum DirectoryVerb {
     /// Does not need a running server and stores nothing. Signs in only the account for searches. Exits with status 1
     /// if a step failed.
     Check(CheckArguments),
+    #[command(flatten)]
+    Stored(DirectoryCommand),
 }
 
 #[derive(Debug, Args)]
@@ -41,10 +46,22 @@ struct Checked<'c> {
     id: Option<String>,
 }
 
-pub(super) fn run(verb: &DirectoryVerb, config: &Config, output: &Output) -> Result<(), CommandFailure> {
-    let DirectoryVerb::Check(CheckArguments { directory, find }) = verb;
-    let is_wanted =
-        |settings: &&DirectorySettings| directory.as_ref().is_none_or(|name| settings.name.as_str() == name);
+pub(super) fn run(verb: DirectoryVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {
+    match verb {
+        DirectoryVerb::Check(CheckArguments { directory, find }) => {
+            check_all(directory.as_deref(), find.as_deref(), &config, output)
+        }
+        DirectoryVerb::Stored(command) => {
+            let DirectoryCommand::Accept { name } = &command;
+            wanted(Some(name.as_str()), &config)?;
+            command::run(Command::Directory(command), &mut StoreAccess::open(config)?, output)
+        }
+    }
+}
+
+/// Returns the directory with this name, or all directories.
+fn wanted<'c>(directory: Option<&str>, config: &'c Config) -> Result<Vec<&'c DirectorySettings>, CommandFailure> {
+    let is_wanted = |settings: &&DirectorySettings| directory.is_none_or(|name| settings.name.as_str() == name);
     let wanted: Vec<_> = config.directories.iter().filter(is_wanted).collect();
     if wanted.is_empty() {
         let names: Vec<_> = config.directories.iter().map(|settings| settings.name.as_str()).collect();
@@ -53,16 +70,26 @@ pub(super) fn run(verb: &DirectoryVerb, config: &Config, output: &Output) -> Res
             (name, names) => {
                 format!(
                     "no directory is named {}; the names are {}",
-                    name.as_deref().unwrap_or_default(),
+                    name.unwrap_or_default(),
                     names.join(", ")
                 )
             }
         }));
     }
+    Ok(wanted)
+}
+
+fn check_all(
+    directory: Option<&str>,
+    find: Option<&str>,
+    config: &Config,
+    output: &Output,
+) -> Result<(), CommandFailure> {
+    let wanted = wanted(directory, config)?;
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
     let checked: Vec<_> =
-        wanted.into_iter().map(|settings| runtime.block_on(check(settings, find.as_deref(), &config.login))).collect();
+        wanted.into_iter().map(|settings| runtime.block_on(check(settings, find, &config.login))).collect();
     output.result(&json!({ "directories": checked.iter().map(as_json).collect::<Vec<_>>() }), || {
         checked.iter().map(as_text).collect()
     })?;

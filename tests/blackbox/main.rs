@@ -23,6 +23,8 @@ mod program;
 mod relay;
 #[path = "../support/shim.rs"]
 mod shim;
+#[path = "../support/slapd.rs"]
+mod slapd;
 #[path = "../support/softhsm.rs"]
 mod softhsm;
 mod support;
@@ -39,6 +41,7 @@ mod cluster_keys;
 mod damage;
 mod defined_clients;
 mod demo;
+mod directory;
 mod disk;
 mod doctor;
 mod enrolment;

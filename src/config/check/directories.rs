@@ -91,7 +91,7 @@ fn directory(mut section: Section<'_, '_>, files: &Files, taken: &mut Taken) -> 
     if !is_default && domains.is_empty() && !section.has("domains") {
         section.fault("domains", "is missing, so nobody could sign in; write domains, or default = true");
     }
-    let refresh = section.seconds("refresh_seconds", 60, 5..=HOUR);
+    let refresh = section.seconds("refresh_seconds", 60, 1..=HOUR);
     let stale = section.seconds("stale_seconds", HOUR, 1..=7 * DAY);
     if stale < refresh {
         let problem = format!("is shorter than refresh_seconds; set at least {}", refresh.as_secs());
