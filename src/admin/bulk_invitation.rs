@@ -97,7 +97,8 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
 /// Returns the errors of a row that concern only invitations.
 fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> Vec<LineFault> {
     let mut faults = Vec::new();
-    if row.email.is_empty() {
+    // A row without a username too gets the error of `check_file`.
+    if row.email.is_empty() && !row.username.is_empty() {
         faults.push(LineFault::in_field(row.line, "email", "an invitation needs an e-mail address"));
     }
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {

@@ -198,7 +198,7 @@ impl CheckedUsers {
                 if row.username.is_empty() {
                     fault(
                         "email",
-                        "the user has neither an e-mail address nor a username, and users sign in with them",
+                        "there is neither an e-mail address nor a username, and users sign in with one of them",
                     );
                 } else if row.email_verified {
                     fault("email_verified", "the user has no e-mail address that could be verified; write false");

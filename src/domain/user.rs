@@ -301,9 +301,8 @@ mod tests {
         assert_ne!(key("ADMİN@example.test"), key("admin@example.test"));
     }
 
-    #[test]
-    fn users_are_found_by_prefixes_of_address_username_name_or_surname() {
-        let user = User {
+    fn gulsah() -> User {
+        User {
             sub: Subject::from_random([7; 16]),
             email: Email::parse("gulsah.k@example.test"),
             username: Username::parse("gk34"),
@@ -318,7 +317,35 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_name_is_neither_written_nor_read() {
+        let record = serde_json::to_value(gulsah()).unwrap();
+        let read = |change: fn(&mut serde_json::Map<String, serde_json::Value>)| {
+            let mut record = record.clone();
+            change(record.as_object_mut().unwrap());
+            serde_json::from_value::<User>(record).map_err(|error| error.to_string())
         };
+        assert_eq!(read(|_| ()), Ok(gulsah()));
+        let only_username = read(|record| {
+            record.remove("email");
+            record.insert("email_verified".to_owned(), false.into());
+        });
+        let only_username = only_username.unwrap();
+        assert_eq!((only_username.sign_in_name(), gulsah().sign_in_name()), ("gk34", "gulsah.k@example.test"));
+        assert!(serde_json::to_value(&only_username).unwrap().get("email").is_none());
+        let verified = read(|record| _ = record.remove("email"));
+        assert_eq!(verified.unwrap_err(), "a user without an e-mail address cannot have a verified one");
+        let nameless = read(|record| record.retain(|name, _| !["email", "username"].contains(&name.as_str())));
+        assert_eq!(nameless.unwrap_err(), "a user has an e-mail address or a username");
+        assert!(serde_json::to_value(User { email: None, username: None, ..gulsah() }).is_err());
+    }
+
+    #[test]
+    fn users_are_found_by_prefixes_of_address_username_name_or_surname() {
+        let user = gulsah();
         for typed in
             ["gulsah.k@example.test", "GULSAH.", "GK3", "gül", "Gulsah i", "ipek", "IPEK", "İpek ışık", "isiko", ""]
         {

@@ -110,7 +110,8 @@ impl ProfilePage<'_> {
 pub struct PasswordPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
-    pub email: &'a str,
+    /// E-mail address of the account, or its username.
+    pub account: &'a str,
     /// Whether a directory keeps the password, so that it cannot be changed here.
     pub is_managed: bool,
     pub problem: Option<PasswordProblem>,

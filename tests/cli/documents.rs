@@ -75,7 +75,10 @@ fn the_synopsis_of_a_man_page_names_the_values_of_options() {
     };
     let add = synopsis("sealgate-user-add");
     assert!(add.starts_with("sealgate user add --name <NAME> [--username <USERNAME>] "), "{add}");
-    assert!(add.contains(" [--email-verified] ") && add.ends_with(" [--config <FILE>] [--json] <EMAIL>"), "{add}");
+    assert!(
+        add.contains(" [--email-verified] ") && add.ends_with(" [--config <FILE>] [--json] <EMAIL|USERNAME>"),
+        "{add}"
+    );
     assert_eq!(synopsis("sealgate"), "sealgate [--config <FILE>] [--json] <COMMAND>");
     assert_eq!(synopsis("sealgate-client-set"), "sealgate client set [OPTIONS] <CLIENT> <--SETTING VALUE>...");
 }

@@ -6,7 +6,7 @@ use sealgate_admin::hex;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::site::Site;
+use crate::site::{PASSWORD, Site};
 
 fn digest(file: &str) -> String {
     hex(&Sha256::digest(fs::read(file).unwrap()))
@@ -66,4 +66,28 @@ fn an_invalid_record_is_named_and_nothing_is_imported() {
     assert!(refused.contains("a record of table user: it does not fit the table"), "{refused}");
     assert!(refused.contains("nothing was imported") && !refused.contains("damaged"), "{refused}");
     assert!(!there.store_directory().exists());
+}
+
+#[test]
+fn users_without_an_address_are_transferred_and_users_without_names_are_refused() {
+    let site = Site::new();
+    site.json_with(&["user", "add", "cem", "--name", "Cem", "--password-stdin"], PASSWORD);
+    let file = exported(&site);
+    let there = Site::new();
+    there.json(&["import", "--from", &file]);
+    for name in ["cem", "anna@example.test"] {
+        assert_eq!(there.json(&["user", "show", name]), site.json(&["user", "show", name]));
+    }
+    let text = fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let nameless = |line: &&str| line.replace("\"email\":\"anna@example.test\",", "");
+    let lines: Vec<String> = lines[..lines.len() - 1].iter().map(nameless).collect();
+    fs::write(&file, whole(&lines)).unwrap();
+    let there = Site::new();
+    let refused = there.errors(&["import", "--from", &file], "").concat();
+    assert!(
+        refused.contains("a record of table user: the user has neither an e-mail address nor a username"),
+        "{refused}"
+    );
+    assert!(refused.contains("nothing was imported") && !there.store_directory().exists(), "{refused}");
 }

@@ -151,12 +151,15 @@ fn every_error_is_reported_by_line_and_no_user_is_added() {
 }
 
 #[test]
-fn an_htpasswd_file_has_names_and_needs_a_domain() {
+fn an_htpasswd_file_has_names_and_may_have_a_domain() {
     let site = Site::new();
     let hashes: Vec<_> = FOREIGN_HASHES.iter().filter(|(_, hash)| !hash.contains("{CRYPT}")).take(3).collect();
     let file = format!("# a comment\nanna:{}\nBen.K:{}\ncarol@other.test:{}\n", hashes[0].1, hashes[1].1, hashes[2].1);
-    let errors = site.errors(&HTPASSWD[..5], &file);
-    assert!(errors[0].contains("give their domain: --email-domain"), "{errors:?}");
+    // Without the domain, the users have only their usernames.
+    let there = Site::new();
+    assert_eq!(there.json_with(&HTPASSWD[..5], &file)["people"], 3);
+    assert_eq!(there.json(&["user", "show", "ben.k"])["email"], Value::Null);
+    assert_eq!(there.json(&["user", "show", "carol@other.test"])["username"], Value::Null);
     assert!(site.errors(&with(&CSV, &["--email-domain", "a.test"]), &file)[0].contains("requires --format htpasswd"));
     assert_eq!(site.run(&with(&HTPASSWD[..5], &["--email-domain", "a b"]), "").status.code(), Some(2));
     assert_eq!(site.json_with(&HTPASSWD, &file)["people"], 3);
@@ -175,6 +178,44 @@ fn an_htpasswd_file_has_names_and_needs_a_domain() {
     }
     assert!(!REFUSED_HASHES.iter().any(|hash| errors.concat().contains(hash)));
     assert_eq!(addresses(&site).len(), 3);
+}
+
+#[test]
+fn a_user_without_an_address_is_imported_and_exported_by_username() {
+    let site = Site::new();
+    let file = "name,username,email,email_verified\nAnna,anna,,\nBen,ben,ben@a.test,true\nCem,,cem@a.test,\n";
+    assert_eq!(site.json_with(&with(&CSV, &["--email-verified"]), file)["people"], 3);
+    let anna = site.json(&["user", "show", "anna"]);
+    assert_eq!((&anna["email"], &anna["email_verified"]), (&Value::Null, &json!(false)));
+    // The exported file can be imported again, after columns that an import refuses were removed.
+    let exported = site.text(&["user", "export"]);
+    let mut lines = exported.lines();
+    assert!(
+        lines.next().unwrap().starts_with("\"sub\",\"email\",\"email_verified\",\"name\",\"username\","),
+        "{exported}"
+    );
+    let rows = lines.map(|line| line.split(',').skip(1).take(4).collect::<Vec<_>>().join(",") + "\n");
+    let there = Site::new();
+    there.json_with(&CSV, &("email,email_verified,name,username\n".to_owned() + &rows.collect::<String>()));
+    for name in ["anna", "ben", "cem@a.test"] {
+        let [one, other] = [&site, &there].map(|site| site.json(&["user", "show", name]));
+        for member in ["email", "email_verified", "username", "name"] {
+            assert_eq!(one[member], other[member], "{name} {member}");
+        }
+    }
+    // Without the column of the address.
+    assert_eq!(there.json_with(&CSV, "username,name\ndeniz,Deniz\n")["people"], 1);
+    let errors = there.errors(&CSV, "username,email,name,email_verified\n,,Eda,\nfiliz,,Filiz,true\ndeniz,,D,\n");
+    assert!(errors[0].starts_with("line 2: email: there is neither an e-mail address nor a username"), "{errors:?}");
+    assert!(errors[1].starts_with("line 3: email_verified: the user has no e-mail address"), "{errors:?}");
+    assert_eq!((errors.len(), errors[2].as_str()), (3, "no user was imported"));
+    let errors = there.errors(&CSV, "name,groups\nEda,\n");
+    assert!(errors[0].starts_with("line 1: there is no column email or username"), "{errors:?}");
+    let errors = there.errors(&CSV, "username,name\ndeniz,D\n");
+    assert!(errors[0].starts_with("line 2: username: a user with this username already exists"), "{errors:?}");
+    // From a directory, as a user without `mail`.
+    site.json_with(&LDIF, "dn: uid=eda\nobjectClass: person\nuid: eda\ncn: Eda\n");
+    assert_eq!(site.json(&["user", "show", "eda"])["email"], Value::Null);
 }
 
 /// If they were imported as enabled, users whom the directory has locked out could sign in.
@@ -230,7 +271,7 @@ fn only_user_entries_of_a_directory_are_imported() {
     assert!(errors[0].starts_with("line 1: password_hash: the hash is that of the empty password"), "{errors:?}");
     let wrong = "dn: uid=ben\nobjectClass: person\ncn: Ben\n\ndn: uid=c\nmail: c@example.test\ncn: C\nuserPassword:< file:///etc/passwd\n";
     let errors = site.errors(&LDIF, wrong);
-    assert!(errors[0].starts_with("line 1: email: the e-mail address is missing"), "{errors:?}");
+    assert!(errors[0].starts_with("line 1: email: there is neither an e-mail address nor a username"), "{errors:?}");
     assert!(
         errors[1].starts_with("line 8: userpassword: a reference to another file (:<) is not supported"),
         "{errors:?}"

@@ -145,6 +145,92 @@ fn a_username_belongs_to_one_user() {
 }
 
 #[test]
+fn a_user_without_an_address_has_a_username_and_a_password() {
+    let site = Site::new();
+    let add = ["user", "add", "anna", "--name", "Anna Öz", "--password-stdin"];
+    let text = site.text_with(&add, PASSWORD);
+    assert!(text.starts_with("Created user anna with ID "), "{text}");
+    let shown = site.json(&["user", "show", "anna"]);
+    let expected = json!({
+        "sub": shown["sub"], "email_verified": false, "name": "Anna Öz", "username": "anna", "roles": [], "groups": [],
+        "state": "enabled", "created_at": shown["created_at"], "updated_at": shown["created_at"],
+    });
+    assert_eq!(shown, expected);
+    assert!(!site.text(&["user", "show", "anna"]).to_lowercase().contains("email  "));
+    let table = site.text(&["user", "list"]);
+    let row: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row, [shown["sub"].as_str().unwrap(), "anna", "Anna", "Öz", "enabled"]);
+    assert_eq!(site.errors(&add, PASSWORD), ["a user with the username anna already exists"]);
+    // Other commands accept the username.
+    for command in [&["disable"][..], &["enable"], &["set", "--phone", "+90 212 555 01 01"]] {
+        let arguments = [&["user", command[0], "anna"][..], &command[1..]].concat();
+        let text = site.text(&arguments);
+        assert!(text.contains("user anna"), "{arguments:?}: {text}");
+    }
+    assert_eq!(site.json(&["session", "list", "--user", "anna"]), json!({ "sessions": [] }));
+    // The username is given once, and an address that does not exist is not verified.
+    let twice = site.run(&["user", "add", "ben", "--username", "benk", "--name", "B", "--password-stdin"], PASSWORD);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(stderr(&twice).contains("a user has only one username"), "{}", stderr(&twice));
+    let verified = ["user", "add", "ben", "--name", "B", "--email-verified", "--password-stdin"];
+    assert_eq!(site.errors(&verified, PASSWORD), ["a user without an e-mail address cannot have a verified one"]);
+    for wrong in ["Ben", "ben:k", "a@b@c", "1f0c2e8e-6b0e-4b43-8a3e-2d4c8b1f9a77"] {
+        assert_eq!(
+            site.run(&["user", "add", wrong, "--name", "B", "--password-stdin"], PASSWORD).status.code(),
+            Some(2)
+        );
+    }
+}
+
+#[test]
+fn an_invitation_needs_an_address() {
+    let site = Site::new();
+    let errors = site.errors(&["user", "add", "anna", "--name", "Anna"], "");
+    assert!(
+        errors[0].contains("an invitation needs an e-mail address; give the address, or the password"),
+        "{errors:?}"
+    );
+    assert_eq!(site.run(&["user", "invite", "anna", "--name", "Anna"], "").status.code(), Some(2));
+    let import = ["user", "import", "-", "--format", "csv"];
+    site.json_with(&import, "username,name\nanna,Anna\n");
+    let errors = site.errors(&["user", "resend-invitation", "anna", "--print-link"], "");
+    assert!(errors[0].starts_with("anna has no e-mail address; an invitation needs an e-mail address"), "{errors:?}");
+    site.json(&["user", "set", "anna", "--email", "anna@example.test"]);
+    let link = site.json(&["user", "resend-invitation", "anna", "--print-link"]);
+    assert!(link["invitation_link"].as_str().unwrap().contains("/oauth/invitation?token="), "{link}");
+}
+
+#[test]
+fn an_address_is_removed_only_from_a_user_with_a_username() {
+    let site = Site::new();
+    let sub = site.add_user("anna@example.test");
+    let remove = ["user", "set", &sub, "--no-email"];
+    let nameless = ["a user needs an e-mail address or a username; the only one of the two cannot be removed"];
+    assert_eq!(site.errors(&remove, ""), nameless);
+    assert_eq!(site.json(&["user", "show", &sub])["email"], "anna@example.test");
+    site.json(&["user", "set", &sub, "--email-verified"]);
+    let both = site.json(&["user", "set", &sub, "--no-email", "--username", "anna"]);
+    assert_eq!(
+        (&both["email"], &both["email_verified"], &both["username"]),
+        (&json!(null), &json!(false), &json!("anna"))
+    );
+    assert_eq!(site.errors(&["user", "set", "anna", "--no-username"], ""), nameless);
+    assert_eq!(site.errors(&["user", "show", "anna@example.test"], "").len(), 1, "the address is free");
+    for conflict in ["--email-verified", "--email=b@example.test"] {
+        assert_eq!(site.run(&["user", "set", "anna", "--no-email", conflict], "").status.code(), Some(2), "{conflict}");
+    }
+    let errors = site.errors(&["user", "set", "anna", "--email-verified"], "");
+    assert_eq!(errors, ["a user without an e-mail address cannot have a verified one"]);
+    site.add_user("anna@example.test");
+    let taken = site.errors(&["user", "set", "anna", "--email", "Anna@example.test"], "");
+    assert_eq!(taken, ["a user with the e-mail address Anna@example.test already exists"]);
+    let moved = site.json(&["user", "set", "anna", "--email", "a@example.test", "--no-username"]);
+    assert_eq!((&moved["email"], &moved["username"]), (&json!("a@example.test"), &json!(null)));
+    let trail = site.json(&["audit", "list", "--user", &sub, "--kind", "user_changed"]);
+    assert!(trail.to_string().contains("address, verification of the address, username"), "{trail}");
+}
+
+#[test]
 fn user_set_changes_each_property() {
     let site = Site::new();
     let sub = site.add_user("anna@example.test");

@@ -142,6 +142,27 @@ async fn a_new_username_is_forwarded_with_the_next_request() {
 }
 
 #[tokio::test]
+async fn a_user_without_an_address_is_forwarded_without_address_headers() {
+    let world = World::with(APPS).await;
+    let unaddressed = |user: &mut User| {
+        (user.email, user.email_verified, user.username) = (None, false, Username::parse("anna"));
+    };
+    let outcome = world.sealgate.store.rename_user(world.anna.sub, unaddressed).await.unwrap();
+    assert!(matches!(outcome, RenameOutcome::Renamed(_)));
+    let browser = Browser::new(&world);
+    browser.sign_in_at("https://intranet.test/", "anna").await;
+    let reply = browser.fetch("https://intranet.test/").await;
+    assert_eq!(reply.arrived().0, "intranet");
+    assert_eq!((reply.header("remote-user"), reply.header("x-staff-mail")), (Some("anna"), None));
+    assert_eq!(reply.header("x-id"), Some(world.anna.sub.to_string().as_str()));
+    let reply = browser.open("https://boards.test/").await;
+    let told = ["user", "email", "name", "groups"].map(|what| reply.header(&format!("x-webauth-{what}")));
+    assert_eq!(told, [Some("anna"), None, Some("Anna Şahin"), Some("a,b|staff")]);
+    let reply = browser.open("https://wiki.test/").await;
+    assert_eq!((reply.arrived().0, reply.header("x-forwarded-email")), ("wiki", None));
+}
+
+#[tokio::test]
 async fn forged_identity_headers_are_removed() {
     let world = World::with(APPS).await;
     let browser = Browser::new(&world);

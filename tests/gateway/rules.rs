@@ -1,6 +1,10 @@
 //! Tests the requirements of rules: methods, users, audience, and the strength and age of the
 //! sign-in.
 
+use sealgate_domain::user::User;
+use sealgate_domain::username::Username;
+use sealgate_store::RenameOutcome;
+
 use crate::browser::{Browser, is_login};
 use crate::world::{ANNA, BEN, World};
 
@@ -51,6 +55,23 @@ async fn a_rule_for_one_user_refuses_others() {
     let store = &world.sealgate.store;
     store.change_user(world.ben.sub, |user| user.email_verified = false).await.unwrap();
     ben.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
+}
+
+#[tokio::test]
+async fn a_rule_for_an_address_refuses_its_user_after_the_address_is_removed() {
+    let world = World::new().await;
+    let ben = Browser::new(&world);
+    ben.sign_in_at("https://desk.test/", BEN).await;
+    ben.visit("https://desk.test/bens/x").await.arrived();
+    let unaddressed = |user: &mut User| {
+        (user.email, user.email_verified, user.username) = (None, false, Username::parse("ben"));
+    };
+    let outcome = world.sealgate.store.rename_user(world.ben.sub, unaddressed).await.unwrap();
+    assert!(matches!(outcome, RenameOutcome::Renamed(_)));
+    ben.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
+    let refused = ben.visit("https://desk.test/bens/x").await;
+    refused.assert_page(403);
+    assert!(refused.text().contains("<bdi>ben</bdi>") && !refused.text().contains(BEN), "{refused:?}");
 }
 
 #[tokio::test]

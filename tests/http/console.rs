@@ -12,6 +12,7 @@ mod kept_form;
 mod level;
 mod once;
 mod reset_link;
+mod without_address;
 
 use std::time::Duration;
 

@@ -104,3 +104,4 @@ mod undo;
 mod unused;
 mod userinfo;
 mod usernames;
+mod without_address;

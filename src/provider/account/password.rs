@@ -202,6 +202,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
 
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
     let csrf = &visitor.csrf(ctx, PAGE);
-    let page = PasswordPage { inside: visitor.inside(ctx), csrf, email: visitor.user.sign_in_name(), is_managed: visitor.user.source.is_some(), problem };
+    let (account, is_managed) = (visitor.user.sign_in_name(), visitor.user.source.is_some());
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, account, is_managed, problem };
     Response::page(status, html(&page), None)
 }

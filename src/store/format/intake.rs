@@ -248,8 +248,9 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
 }
 
 fn user(read: &Read) -> Result<Entry, &'static str> {
-    if read.value["email"].is_null() && read.value["username"].is_null() {
-        return Err("it has neither an e-mail address nor a username");
+    let is_nameless = read.value["email"].is_null() && read.value["username"].is_null();
+    if read.value["sub"].is_string() && is_nameless {
+        return Err("the user has neither an e-mail address nor a username");
     }
     let user: User = read.typed()?;
     let is_address_visible = user.email.as_ref().is_none_or(|email| is_visible(email.as_str()));
