@@ -112,8 +112,8 @@ async fn a_directory_user_reaches_the_application_with_the_groups_of_the_directo
     let world = World::start(&entries, &Keys::default());
     let anna = world.signed_in("anna").await;
     let page = anna.get(&world.instance.app_url("/json")).await;
-    assert_eq!(header(&page, "x-auth-request-email").as_deref(), Some("anna@example.test"), "{page:?}");
-    assert_eq!(header(&page, "x-auth-request-groups").as_deref(), Some("corp:staff"));
+    assert_eq!(header(&page, "x-forwarded-email").as_deref(), Some("anna@example.test"), "{page:?}");
+    assert_eq!(header(&page, "x-forwarded-groups").as_deref(), Some("corp:staff"));
     assert_eq!(world.status(&anna, "/staff").await, 200);
     let otto = world.signed_in("otto").await;
     assert_eq!(world.status(&otto, "/staff").await, 403);
@@ -125,7 +125,7 @@ async fn a_directory_user_reaches_the_application_with_the_groups_of_the_directo
     // Groups of the two places count together.
     world.instance.run(&["user", "set", "otto", "--add-group", "corp:staff"]);
     assert_eq!(world.status(&otto, "/staff").await, 200);
-    let explained = world.instance.json(&["explain", "GET", &world.instance.app_url("/staff"), "--user", "anna"]);
+    let explained = world.instance.json(&["explain", &world.instance.app_url("/staff"), "--user", "anna"]);
     assert_eq!(explained["forwarded"], true, "{explained}");
 
     // The same account has the same sub at each sign-in, also by another name.

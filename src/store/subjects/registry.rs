@@ -11,6 +11,7 @@ use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::SecretHash;
+use sealgate_domain::source::SourceState;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
 use sealgate_domain::username::Username;
@@ -353,9 +354,16 @@ pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, Stor
     Ok(changes)
 }
 
-/// Returns the keys of the index entries of a user's names.
+/// Returns the keys of the index entries of a user's names and of the link to the source.
+///
+/// The names of an account that is gone from its source have no entry, so that another account can
+/// have them.
 pub(crate) fn names(user: &User) -> Vec<Key> {
+    let link = user.source.as_ref().map(|source| table::source_link(&source.link.lookup_key()));
+    if user.source.as_ref().is_some_and(|source| source.state == SourceState::Gone) {
+        return link.into_iter().collect();
+    }
     let email = user.email.as_ref().map(|email| table::email(&email.lookup_key()));
     let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
-    email.into_iter().chain(username).collect()
+    email.into_iter().chain(username).chain(link).collect()
 }
