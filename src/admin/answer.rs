@@ -424,7 +424,7 @@ pub struct KeyAnswer {
     pub state: KeyState,
     /// Running nodes that do not trust the key. They would refuse tokens that it signs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untaken_by: Vec<String>,
+    pub distrusted_by: Vec<String>,
 }
 
 impl From<UserAnswer> for Answer {

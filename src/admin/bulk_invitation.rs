@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::answer::{Answer, InvitedAnswer};
-use super::directory::{CommandError, Directory};
+use super::context::{CommandContext, CommandError};
 use super::invitations::{InvitationSender, mail_fault};
 use super::user_settings::Invitees;
 use super::users_file::{LineFault, UserRow};
@@ -36,9 +36,9 @@ struct Choice {
     language: Option<Language>,
 }
 
-pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) -> Result<Answer, CommandError> {
     let Invitees { mut file, groups, app, language, dry_run } = invitees;
-    let sender = InvitationSender::find(directory, 0).await?;
+    let sender = InvitationSender::find(context, 0).await?;
     if let Some(fault) = app.as_deref().and_then(|app| sender.app_fault(app)) {
         return Err(CommandError::invalid(fault));
     }
@@ -53,16 +53,16 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         choices.push(choice);
     }
     file.faults.extend(faults);
-    let now = directory.clock.now();
+    let now = context.clock.now();
     let mut checked = check_file(file, MAX_INVITED, now).await?;
-    checked.faults.extend(existing(directory, &checked.people).await?);
+    checked.faults.extend(existing(context, &checked.people).await?);
     if !checked.faults.is_empty() {
         return Err(refused(checked.faults, NOBODY));
     }
     if checked.people.is_empty() {
         return Err(CommandError::invalid("the file contains no users"));
     }
-    let minutes = minutes(directory, &sender, checked.people.len())?;
+    let minutes = minutes(context, &sender, checked.people.len())?;
     let answer = answer(dry_run, minutes, now, &sender, &checked, &choices);
     if dry_run {
         return Ok(Answer::Invited(answer));
@@ -73,24 +73,24 @@ pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Re
         if number % STEP == STEP - 1 {
             tokio::task::yield_now().await;
         }
-        let user = User { sub: Subject::from_random(random(directory.entropy)), ..user.clone() };
+        let user = User { sub: Subject::from_random(random(context.entropy)), ..user.clone() };
         let (invitation, mail) = sender.invitation(&user, choice.app, choice.language)?;
         let links = AccountLinks { invitation: Some(invitation), ..AccountLinks::none(user.sub) };
         invited.push((user, links));
         mails.push(mail);
     }
-    match directory.store.add_invited(&invited, &mails).await? {
+    match context.store.add_invited(&invited, &mails).await? {
         AddOutcome::Added => {}
         // Another command has added one of these users in the meantime.
         AddOutcome::Exists => {
-            let mut faults = existing(directory, &checked.people).await?;
+            let mut faults = existing(context, &checked.people).await?;
             if faults.is_empty() {
                 faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }
     }
-    record(directory, invited.iter().map(|(user, _)| user.sub)).await;
+    record(context, invited.iter().map(|(user, _)| user.sub)).await;
     Ok(Answer::Invited(answer))
 }
 
@@ -117,8 +117,8 @@ fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> V
 ///
 /// # Errors
 /// If the outbox has no capacity for all mails, or could not send them in time.
-fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
-    let outbox = directory.store.outbox_room();
+fn minutes(context: &CommandContext<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
+    let outbox = context.store.outbox_room();
     let room = outbox.free.saturating_sub(RESERVED_MAILS);
     if people > room {
         return Err(CommandError::invalid(format!(
@@ -168,17 +168,17 @@ fn answer(
 }
 
 /// Records in the audit log that each user was added and invited.
-async fn record(directory: &Directory<'_>, invited: impl Iterator<Item = Subject>) {
+async fn record(context: &CommandContext<'_>, invited: impl Iterator<Item = Subject>) {
     let invited: Vec<Subject> = invited.collect();
     for some in invited.chunks(STEP / 2) {
         if let Some((last, others)) = some.split_last() {
-            let event = |kind, sub: &Subject| directory.event(kind).for_subject(*sub);
+            let event = |kind, sub: &Subject| context.event(kind).for_subject(*sub);
             for sub in others {
-                directory.trail.note(event(AuditKind::UserCreated, sub));
-                directory.trail.note(event(AuditKind::InvitationSent, sub));
+                context.trail.note(event(AuditKind::UserCreated, sub));
+                context.trail.note(event(AuditKind::InvitationSent, sub));
             }
-            directory.trail.note(event(AuditKind::UserCreated, last));
-            directory.record(event(AuditKind::InvitationSent, last)).await;
+            context.trail.note(event(AuditKind::UserCreated, last));
+            context.record(event(AuditKind::InvitationSent, last)).await;
         }
     }
 }

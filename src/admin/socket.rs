@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::answer::{Answer, RunningServer, ServerWork};
 use crate::command::Command;
-use crate::directory::{CommandError, Directory};
+use crate::context::{CommandContext, CommandError};
 use crate::execute::{Reload, execute};
 use crate::wire;
 use crate::wire::Reply;
@@ -123,7 +123,7 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
                 Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
                 command => {
                     let sealgate = sealgate.current();
-                    let mut answer = execute(&Directory::new(&sealgate), command).await?;
+                    let mut answer = execute(&CommandContext::new(&sealgate), command).await?;
                     if let Answer::Status(status) = &mut answer {
                         let server = &sealgate.config.server;
                         status.server = Some(RunningServer {

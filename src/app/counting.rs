@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
+use crate::app::task_lease::TaskLease;
 use sealgate_core::state::Sealgate;
 use sealgate_store::{LeaseName, StoreError};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         return;
     }
     let mut counting =
-        Counting { duty: LeasedTask::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
+        Counting { lease: TaskLease::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
     loop {
         let outcome = async {
             tokio::time::sleep(READ_INTERVAL).await;
@@ -38,12 +38,12 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             },
         }
     }
-    counting.duty.release().await;
+    counting.lease.release().await;
 }
 
 struct Counting {
     sealgate: Arc<Sealgate>,
-    duty: LeasedTask,
+    lease: TaskLease,
     /// Time of this node's last count.
     last: Option<Instant>,
     /// Time of this node's last count of clients.
@@ -53,7 +53,7 @@ struct Counting {
 impl Counting {
     async fn update(&mut self) -> Result<(), StoreError> {
         let store = &self.sealgate.store;
-        if let Some(fence) = self.duty.hold().await {
+        if let Some(fence) = self.lease.acquire_or_renew().await {
             let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
             if is_due(self.last, COUNT_INTERVAL) {
                 let with_clients = is_due(self.clients, CLIENT_COUNT_INTERVAL);

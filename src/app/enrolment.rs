@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty;
-use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
+use crate::app::task_lease;
+use crate::app::task_lease::TaskLease;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::time::UnixTime;
@@ -25,7 +25,7 @@ const READ_PAUSE: Duration = Duration::from_millis(20);
 /// Runs until `stop`. The node that holds the lease counts users at startup and every few minutes.
 /// In a cluster, every node reads the published counts.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
-    let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::UserCounts), sealgate, last: None };
+    let mut counting = Counting { lease: TaskLease::new(&sealgate, LeaseName::UserCounts), sealgate, last: None };
     loop {
         tokio::select! {
             biased;
@@ -37,15 +37,15 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         }
         tokio::select! {
             _ = stop.changed() => break,
-            () = tokio::time::sleep(duty::CHECK_INTERVAL) => {}
+            () = tokio::time::sleep(task_lease::CHECK_INTERVAL) => {}
         }
     }
-    counting.duty.release().await;
+    counting.lease.release().await;
 }
 
 struct Counting {
     sealgate: Arc<Sealgate>,
-    duty: LeasedTask,
+    lease: TaskLease,
     /// Time at which this node last tried to count.
     last: Option<Instant>,
 }
@@ -56,16 +56,16 @@ impl Counting {
         if is_cluster {
             self.apply_published().await?;
         }
-        let is_held = self.duty.hold().await.is_some();
+        let is_held = self.lease.acquire_or_renew().await.is_some();
         if !is_held || self.last.is_some_and(|last| last.elapsed() < COUNT_INTERVAL) || self.was_counted_by_another() {
             return Ok(());
         }
         self.last = Some(Instant::now());
-        let Some(enrolment) = count(&self.sealgate.store, &mut self.duty).await? else { return Ok(()) };
+        let Some(enrolment) = count(&self.sealgate.store, &mut self.lease).await? else { return Ok(()) };
         let now = self.sealgate.clock.now();
         if !is_cluster {
             self.publish(enrolment, now);
-        } else if let Some(fence) = self.duty.hold().await {
+        } else if let Some(fence) = self.lease.acquire_or_renew().await {
             let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;
             let published = UserCounts { none, totp, security_key, passkey, reset, at: now };
             self.sealgate.store.publish_user_counts(&fence, &published).await?;
@@ -100,7 +100,7 @@ impl Counting {
 ///
 /// Excludes disabled users and users with a pending invitation. Users and factors are merged in
 /// order of `sub`. Returns `None` if another node holds the lease.
-async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentShare>, StoreError> {
+async fn count(store: &Store, lease: &mut TaskLease) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
     let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
     let mut after = None;
@@ -116,7 +116,7 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
             }
         }
         tokio::time::sleep(READ_PAUSE).await;
-        if duty.hold().await.is_none() {
+        if lease.acquire_or_renew().await.is_none() {
             return Ok(None);
         }
     }

@@ -122,12 +122,12 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
 async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
     let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);
     let live = store.live_nodes().await.map_err(|error| error.to_string())?;
-    let untaken = ring.untaken(kid, &live, now);
-    if !untaken.is_empty() {
+    let distrusting = ring.distrusting_nodes(kid, &live, now);
+    if !distrusting.is_empty() {
         // Other nodes may need the whole publication time to trust the key. Before the end of that
         // time, this is no error.
         let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
-        return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
+        return if is_late { Err(KeyFault::distrusted(kid, &distrusting).to_string()) } else { Ok(()) };
     }
     let activated = store.change_key_ring(|ring| ring.activate(kid, None, false, now, times)).await;
     let ring = activated.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;

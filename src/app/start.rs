@@ -138,7 +138,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     if let Some(exporter) = exporter {
         server.add_background(Background::new("traces", |stop| exporter.run(stop)));
     }
-    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, site));
+    let reloader = Arc::new(Reloader::new(reloading.file, server.edge_updater(), reloading.set_filter, site));
     let commanded = Arc::clone(&reloader);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);

@@ -145,12 +145,12 @@ pub(super) fn change(
     edit(&mut document)?;
     let after = document.to_string();
     let new = Config::parse(&after, directory).map_err(|faults| CommandFailure::from_lines(&faults))?;
-    let Difference { live, restart } = config.difference(&new);
-    if live != [expected] || !restart.is_empty() {
+    let Difference { reloadable, restart } = config.difference(&new);
+    if reloadable != [expected] || !restart.is_empty() {
         return Err(CommandFailure::line(format_args!(
             "{} has a form that this command cannot edit; the edit would change: {}",
             file.display(),
-            [live, restart].concat().join(", ")
+            [reloadable, restart].concat().join(", ")
         )));
     }
     let new = NewFile::beside(&file, &after).map_err(file_failure)?;

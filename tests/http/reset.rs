@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::app::mail_lookup::{self, MAX_DELAY};
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, UserRef, execute};
+use sealgate_admin::{CommandContext, UserRef, execute};
 use sealgate_config::Language;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
@@ -113,7 +113,7 @@ async fn a_reset_link_ends_with_the_commit_that_disables_or_revokes() {
         // No session can be ended, so that the rest of the revocation fails.
         meddler.fail(Some(b's'));
         let command = Command::User(ending(UserRef::Sub(provider.anna.sub)));
-        assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+        assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
         provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
         assert_over(&open(&provider.browser(), &token).await);
     }
