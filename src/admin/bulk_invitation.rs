@@ -30,8 +30,8 @@ const RESERVED_MAILS: usize = 1_000;
 /// Last line of an error report.
 const NOBODY: &str = "no user was invited";
 
-/// Choices for an invited user that are not part of the account.
-struct Choice {
+/// Options of an invited user that are not part of the account.
+struct InvitationOptions {
     app: Option<String>,
     language: Option<Language>,
 }
@@ -42,15 +42,15 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
     if let Some(fault) = app.as_deref().and_then(|app| sender.app_fault(app)) {
         return Err(CommandError::invalid(fault));
     }
-    let (mut choices, mut faults) = (Vec::with_capacity(file.rows.len()), Vec::new());
+    let (mut options, mut faults) = (Vec::with_capacity(file.rows.len()), Vec::new());
     for row in &mut file.rows {
         row.groups.extend(groups.iter().cloned());
-        let choice = Choice {
+        let option = InvitationOptions {
             app: Some(row.app.clone()).filter(|app| !app.is_empty()).or_else(|| app.clone()),
             language: Language::parse(&row.language).or(language),
         };
-        faults.extend(faults_of(&sender, row, &choice));
-        choices.push(choice);
+        faults.extend(faults_of(&sender, row, &option));
+        options.push(option);
     }
     file.faults.extend(faults);
     let now = context.clock.now();
@@ -63,18 +63,18 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
         return Err(CommandError::invalid("the file contains no users"));
     }
     let minutes = minutes(context, &sender, checked.people.len())?;
-    let answer = answer(dry_run, minutes, now, &sender, &checked, &choices);
+    let answer = answer(dry_run, minutes, now, &sender, &checked, &options);
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // Every row has become a user, because there were no errors. `choices` has the same order.
+    // Every row has become a user, because there were no errors. `options` has the same order.
     let (mut invited, mut mails) = (Vec::with_capacity(checked.people.len()), Vec::with_capacity(checked.people.len()));
-    for (number, ((_, user), choice)) in checked.people.iter().zip(choices).enumerate() {
+    for (number, ((_, user), option)) in checked.people.iter().zip(options).enumerate() {
         if number % STEP == STEP - 1 {
             tokio::task::yield_now().await;
         }
         let user = User { sub: Subject::from_random(random(context.entropy)), ..user.clone() };
-        let (invitation, mail) = sender.invitation(&user, choice.app, choice.language)?;
+        let (invitation, mail) = sender.invitation(&user, option.app, option.language)?;
         let links = AccountLinks { invitation: Some(invitation), ..AccountLinks::none(user.sub) };
         invited.push((user, links));
         mails.push(mail);
@@ -95,7 +95,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
 }
 
 /// Returns the errors of a row that concern only invitations.
-fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> Vec<LineFault> {
+fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, option: &InvitationOptions) -> Vec<LineFault> {
     let mut faults = Vec::new();
     // A row without a username too gets the error of `check_file`.
     if row.email.is_empty() && !row.username.is_empty() {
@@ -104,7 +104,7 @@ fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> V
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {
         faults.push(LineFault::in_field(row.line, "email", fault));
     }
-    if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
+    if option.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
         faults.push(LineFault::in_field(row.line, "app", sender.known_apps("no application has this name")));
     }
     if !row.language.is_empty() && Language::parse(&row.language).is_none() {
@@ -146,14 +146,14 @@ fn answer(
     now: UnixTime,
     sender: &InvitationSender<'_>,
     checked: &CheckedUsers,
-    choices: &[Choice],
+    options: &[InvitationOptions],
 ) -> InvitedAnswer {
     let (mut apps, mut languages) = (BTreeMap::new(), BTreeMap::new());
-    for choice in choices {
-        if let Some(app) = &choice.app {
+    for option in options {
+        if let Some(app) = &option.app {
             *apps.entry(app.clone()).or_default() += 1;
         }
-        *languages.entry(sender.language(choice.language)).or_default() += 1;
+        *languages.entry(sender.language(option.language)).or_default() += 1;
     }
     let expires_at = now.plus(INVITATION_LIFE);
     InvitedAnswer {

@@ -97,7 +97,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
 }
 
 /// Parsed values of a new client.
-struct Checked {
+struct ParsedClient {
     auth_method: AuthMethod,
     redirect_uris: Vec<RedirectUri>,
     post_logout_redirect_uris: Vec<RedirectUri>,
@@ -106,7 +106,7 @@ struct Checked {
 }
 
 /// Parses the values of a new client and reports every error at once.
-fn check(new: &NewClient) -> Result<Checked, CommandError> {
+fn check(new: &NewClient) -> Result<ParsedClient, CommandError> {
     let mut faults = Vec::new();
     faults.extend(client_rules::check_id(&new.id).err());
     faults.extend(client_rules::check_name(&new.name).err());
@@ -133,7 +133,7 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
+    Ok(ParsedClient { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
 }
 
 fn fresh_secret(context: &CommandContext<'_>) -> Secret {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::answer::{Answer, BackupMade, LossAccepted, Reloaded, ServerStatus};
+use crate::answer::{Answer, BackupAnswer, LossAccepted, ReloadAnswer, ServerStatus};
 use crate::command::{Command, DirectoryCommand};
 use crate::context::{CommandContext, CommandError};
 use sealgate_domain::audit::AuditKind;
@@ -70,7 +70,7 @@ async fn backup(context: &CommandContext<'_>, to: &Path) -> Result<Answer, Comma
     context.trail.write(context.store).await?;
     let records = context.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator created a backup");
-    Ok(Answer::Backup(BackupMade { directory: to.to_owned(), records }))
+    Ok(Answer::Backup(BackupAnswer { directory: to.to_owned(), records }))
 }
 
 /// Text of `--help`.
@@ -89,7 +89,7 @@ pub trait Reload: Send + Sync {
     ///
     /// # Errors
     /// Every reason why nothing was changed, one line each.
-    async fn reload(&self) -> Result<Reloaded, Vec<String>>;
+    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>>;
 
     /// Returns the configuration file.
     fn file(&self) -> &Path;

@@ -278,9 +278,9 @@ impl OutboxWorker {
             Err(error) => return self.give_up(mail, DeadReason::Unsendable, Some(&error.to_string())).await,
         };
         let looked_up = if mail.value.kind == MailKind::AddressWanted {
-            mail_lookup::address(&self.sealgate, now, mail, &message).await
+            mail_lookup::answer_address_request(&self.sealgate, now, mail, &message).await
         } else {
-            mail_lookup::reset(&self.sealgate, now, mail, &message).await
+            mail_lookup::answer_reset_request(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
             // On a conflict, another process has already replaced the request.

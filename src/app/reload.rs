@@ -20,7 +20,7 @@ use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
 use crate::app::{certificates, defined_clients};
 use sealgate_admin::Reload;
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_config::Config;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
@@ -121,7 +121,7 @@ impl Reload for Reloader {
         &self.file
     }
 
-    async fn reload(&self) -> Result<Reloaded, Vec<String>> {
+    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>> {
         let mut site = self.site.lock().await;
         let _notice = ReloadNotice::new();
         let metrics = Arc::clone(&site.sealgate().metrics);
@@ -140,7 +140,7 @@ impl Reload for Reloader {
                 let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
                 sealgate.audit.record(&sealgate.store, event.with_detail(setting_list(&changed))).await;
                 defined_clients::end_grants(sealgate, &removed).await;
-                Ok(Reloaded { config: self.file.clone(), changed })
+                Ok(ReloadAnswer { config: self.file.clone(), changed })
             }
             Err(faults) => {
                 metrics.reloaded(false);

@@ -19,7 +19,7 @@ use sealgate_admin::command::{
     AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand,
     SessionCommand, UserCommand,
 };
-use sealgate_admin::user_settings::Invited;
+use sealgate_admin::user_settings::InvitationTarget;
 use sealgate_config::{RegistrationMode, StoreConfig};
 use sealgate_domain::client_rules;
 use sealgate_domain::secret::base64url;
@@ -29,8 +29,8 @@ use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     let invitee = match command {
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
-            Invited::One(invitee) => invitee,
-            Invited::Many(from, mut invitees) => {
+            InvitationTarget::One(invitee) => invitee,
+            InvitationTarget::Many(from, mut invitees) => {
                 invitees.file = users_file::read_invitees(&from)?;
                 return Ok(Command::User(UserCommand::InviteMany(invitees)));
             }

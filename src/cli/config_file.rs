@@ -11,7 +11,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::failure::CommandFailure;
 use super::reload::{ReloadOutcome, reload};
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_config::{Config, ConfigFault, Difference};
 
 /// Application whose paths all require a sign-in.
@@ -131,7 +131,7 @@ pub(super) fn change(
     file: &Path,
     expected: &str,
     edit: impl FnOnce(&mut DocumentMut) -> Result<(), CommandFailure>,
-) -> Result<Option<Reloaded>, CommandFailure> {
+) -> Result<Option<ReloadAnswer>, CommandFailure> {
     let file_failure = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
     // If the file is a symbolic link, the link is kept and its target is replaced.
     let file = fs::canonicalize(file).map_err(file_failure)?;

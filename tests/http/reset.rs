@@ -53,7 +53,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
     for mail in store.due_mail(now, 1000).await.unwrap() {
         let message = store.open_mail(&mail.value).unwrap();
         if matches!(message.mail, Mail::ResetWanted { .. }) {
-            let _ = mail_lookup::reset(&provider.sealgate, now, &mail, &message).await.unwrap();
+            let _ = mail_lookup::answer_reset_request(&provider.sealgate, now, &mail, &message).await.unwrap();
         }
     }
     mailbox::due(store, now.plus(MAX_DELAY)).await
@@ -362,9 +362,15 @@ async fn a_late_lookup_changes_nothing() {
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
     let taken = store.due_mail(now, 1).await.unwrap().pop().unwrap();
     let message = store.open_mail(&taken.value).unwrap();
-    assert_eq!(mail_lookup::reset(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Yes);
+    assert_eq!(
+        mail_lookup::answer_reset_request(&provider.sealgate, now, &taken, &message).await.unwrap(),
+        Committed::Yes
+    );
     let links = store.account_links(provider.anna.sub).await.unwrap().unwrap().value;
-    assert_eq!(mail_lookup::reset(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Conflict);
+    assert_eq!(
+        mail_lookup::answer_reset_request(&provider.sealgate, now, &taken, &message).await.unwrap(),
+        Committed::Conflict
+    );
     assert_eq!(store.account_links(provider.anna.sub).await.unwrap().unwrap().value, links);
     assert_eq!(links.resets.len(), 1);
     assert_eq!(work(&provider).await.len(), 1);
