@@ -7,7 +7,7 @@ use crate::answer::{
     Answer, AppPasswordAnswer, ConsentAnswer, EndedAnswer, GrantAnswer, ListPage, Rows, SessionAnswer,
 };
 use crate::command::{AppPasswordCommand, ConsentCommand, GrantCommand, GrantsOf, SessionCommand, SessionsOf};
-use crate::directory::{CommandError, Directory, PAGE};
+use crate::context::{CommandContext, CommandError, PAGE};
 use crate::open_accesses;
 use crate::users;
 use crate::users::UserRef;
@@ -20,123 +20,123 @@ use sealgate_store::GrantFilter;
 /// Error for a request without a filter, which the command line does not send.
 const NO_FILTER: &str = "name a user or a client";
 
-pub(super) async fn sessions(directory: &Directory<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
+pub(super) async fn sessions(context: &CommandContext<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
     match command {
         SessionCommand::List { of: SessionsOf { user, client }, after } => match (user, client) {
-            (Some(user), _) => list_sessions(directory, &user, after.as_deref().and_then(SessionId::parse)).await,
-            (None, Some(client)) => list_of_client(directory, &client, after.as_deref().and_then(GrantId::parse)).await,
+            (Some(user), _) => list_sessions(context, &user, after.as_deref().and_then(SessionId::parse)).await,
+            (None, Some(client)) => list_of_client(context, &client, after.as_deref().and_then(GrantId::parse)).await,
             (None, None) => Err(CommandError::invalid(NO_FILTER)),
         },
-        SessionCommand::Revoke { sid } => revoke_session(directory, sid).await,
+        SessionCommand::Revoke { sid } => revoke_session(context, sid).await,
         SessionCommand::RevokeAll(SessionsOf { user, client }) => match (user, client) {
-            (Some(user), _) => revoke_of_user(directory, &user).await,
-            (None, Some(client)) => revoke_of_client(directory, client).await,
+            (Some(user), _) => revoke_of_user(context, &user).await,
+            (None, Some(client)) => revoke_of_client(context, client).await,
             (None, None) => Err(CommandError::invalid(NO_FILTER)),
         },
     }
 }
 
 async fn list_sessions(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user: &UserRef,
     after: Option<SessionId>,
 ) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let page = directory.store.sessions_of_user(sub, after, PAGE).await?;
-    let (now, keep) = (directory.clock.now(), directory.keep_signed_in);
+    let sub = users::find(context, user).await?.sub;
+    let page = context.store.sessions_of_user(sub, after, PAGE).await?;
+    let (now, keep) = (context.clock.now(), context.keep_signed_in);
     let live = page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep)).map(SessionAnswer::from);
     Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
 }
 
 /// Lists the sessions that the grants of a client belong to.
 async fn list_of_client(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     client: &ClientId,
     after: Option<GrantId>,
 ) -> Result<Answer, CommandError> {
-    let (sessions, next) = page_of_client(directory, client, after).await?;
+    let (sessions, next) = page_of_client(context, client, after).await?;
     let mut rows = Vec::new();
-    let (now, keep) = (directory.clock.now(), directory.keep_signed_in);
+    let (now, keep) = (context.clock.now(), context.keep_signed_in);
     for id in sessions {
-        let session = directory.store.session(id).await?.and_then(|session| session.value.in_effect(now, keep));
+        let session = context.store.session(id).await?.and_then(|session| session.value.in_effect(now, keep));
         rows.extend(session.map(SessionAnswer::from));
     }
     Ok(ListPage::answer(Rows::Sessions(rows), next))
 }
 
-async fn revoke_of_client(directory: &Directory<'_>, client: ClientId) -> Result<Answer, CommandError> {
+async fn revoke_of_client(context: &CommandContext<'_>, client: ClientId) -> Result<Answer, CommandError> {
     let (mut ended, mut after) = (0_usize, None);
     loop {
-        let (sessions, next) = page_of_client(directory, &client, after).await?;
+        let (sessions, next) = page_of_client(context, &client, after).await?;
         for id in sessions {
-            ended += usize::from(directory.store.end_session(id).await?);
+            ended += usize::from(context.store.end_session(id).await?);
         }
         after = next;
         if after.is_none() {
             break;
         }
     }
-    let event = directory.event(AuditKind::SessionsEnded).with_client(&client);
-    directory.record(event.with_detail(format!("sessions {ended}"))).await;
+    let event = context.event(AuditKind::SessionsEnded).with_client(&client);
+    context.record(event.with_detail(format!("sessions {ended}"))).await;
     Ok(EndedAnswer { client_id: Some(client), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
 /// Returns the sessions of one page of a client's active grants, each once.
 async fn page_of_client(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     client: &ClientId,
     after: Option<GrantId>,
 ) -> Result<(BTreeSet<SessionId>, Option<GrantId>), CommandError> {
     let filter = GrantFilter { client: Some(client.clone()), ..GrantFilter::default() };
-    let page = directory.store.grants(&filter, after, PAGE).await?;
+    let page = context.store.grants(&filter, after, PAGE).await?;
     Ok((page.grants.iter().map(|grant| grant.session).collect(), page.next))
 }
 
-async fn revoke_of_user(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let ended = directory.store.end_sessions_of_user(sub).await?;
-    directory
-        .record(directory.event(AuditKind::SessionsEnded).for_subject(sub).with_detail(format!("sessions {ended}")))
+async fn revoke_of_user(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = users::find(context, user).await?.sub;
+    let ended = context.store.end_sessions_of_user(sub).await?;
+    context
+        .record(context.event(AuditKind::SessionsEnded).for_subject(sub).with_detail(format!("sessions {ended}")))
         .await;
     Ok(EndedAnswer { sub: Some(sub), sessions_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
-async fn revoke_session(directory: &Directory<'_>, id: SessionId) -> Result<Answer, CommandError> {
-    if let Some(session) = directory.store.app_session(id).await?.map(|loaded| loaded.value) {
-        return revoke_app_session(directory, &session).await;
+async fn revoke_session(context: &CommandContext<'_>, id: SessionId) -> Result<Answer, CommandError> {
+    if let Some(session) = context.store.app_session(id).await?.map(|loaded| loaded.value) {
+        return revoke_app_session(context, &session).await;
     }
-    let subject = directory.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
-    if !directory.store.end_session(id).await? {
+    let subject = context.store.session(id).await?.and_then(|loaded| loaded.value.current().map(|one| one.subject));
+    if !context.store.end_session(id).await? {
         return Err(CommandError::Absent(format!("no session has the ID {id}")));
     }
-    let event = directory.event(AuditKind::SessionsEnded).in_session(id);
-    directory.record(subject.into_iter().fold(event, AuditEvent::for_subject)).await;
+    let event = context.event(AuditKind::SessionsEnded).in_session(id);
+    context.record(subject.into_iter().fold(event, AuditEvent::for_subject)).await;
     Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
-async fn revoke_app_session(directory: &Directory<'_>, session: &AppSession) -> Result<Answer, CommandError> {
-    open_accesses::end_app_session(directory.store, session.subject, session.id).await?;
-    let event = directory.event(AuditKind::SessionsEnded).for_subject(session.subject).in_app(&session.app);
-    directory.record(event.in_session(session.parent)).await;
+async fn revoke_app_session(context: &CommandContext<'_>, session: &AppSession) -> Result<Answer, CommandError> {
+    open_accesses::end_app_session(context.store, session.subject, session.id).await?;
+    let event = context.event(AuditKind::SessionsEnded).for_subject(session.subject).in_app(&session.app);
+    context.record(event.in_session(session.parent)).await;
     let (sid, app) = (Some(session.id), Some(session.app.clone()));
     Ok(EndedAnswer { sid, app, sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
-pub(super) async fn grants(directory: &Directory<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
+pub(super) async fn grants(context: &CommandContext<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
     match command {
         GrantCommand::List { of, after } => {
             let after = after.as_deref().and_then(GrantId::parse);
-            let page = directory.store.grants(&filter(directory, of).await?, after, PAGE).await?;
+            let page = context.store.grants(&filter(context, of).await?, after, PAGE).await?;
             Ok(ListPage::answer(Rows::Grants(page.grants.into_iter().map(GrantAnswer::from).collect()), page.next))
         }
-        GrantCommand::Revoke { grant } => revoke_grant(directory, grant).await,
-        GrantCommand::RevokeAll(of) => revoke_grants(directory, of).await,
+        GrantCommand::Revoke { grant } => revoke_grant(context, grant).await,
+        GrantCommand::RevokeAll(of) => revoke_grants(context, of).await,
     }
 }
 
-async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
+async fn filter(context: &CommandContext<'_>, of: GrantsOf) -> Result<GrantFilter, CommandError> {
     let subject = match &of.user {
-        Some(user) => Some(users::find(directory, user).await?.sub),
+        Some(user) => Some(users::find(context, user).await?.sub),
         None => None,
     };
     if subject.is_none() && of.client.is_none() && of.session.is_none() {
@@ -145,50 +145,54 @@ async fn filter(directory: &Directory<'_>, of: GrantsOf) -> Result<GrantFilter, 
     Ok(GrantFilter { subject, client: of.client, session: of.session })
 }
 
-async fn revoke_grant(directory: &Directory<'_>, id: GrantId) -> Result<Answer, CommandError> {
+async fn revoke_grant(context: &CommandContext<'_>, id: GrantId) -> Result<Answer, CommandError> {
     let absent = || CommandError::Absent(format!("no active grant has the ID {id}"));
-    let grant = directory.store.grant(id).await?.ok_or_else(absent)?.value;
-    if !directory.store.end_grant(id, EndReason::Administrator, directory.clock.now()).await? {
+    let grant = context.store.grant(id).await?.ok_or_else(absent)?.value;
+    if !context.store.end_grant(id, EndReason::Administrator, context.clock.now()).await? {
         return Err(absent());
     }
-    let event = directory.event(AuditKind::GrantsEnded).for_subject(grant.subject).with_client(&grant.client);
-    directory.record(event.with_grant(id)).await;
+    let event = context.event(AuditKind::GrantsEnded).for_subject(grant.subject).with_client(&grant.client);
+    context.record(event.with_grant(id)).await;
     Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 
-async fn revoke_grants(directory: &Directory<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
-    let filter = filter(directory, of).await?;
-    let ended = directory.store.end_grants(&filter, EndReason::Administrator, directory.clock.now()).await?;
-    let event = directory.event(AuditKind::GrantsEnded).with_detail(format!("grants {ended}"));
+async fn revoke_grants(context: &CommandContext<'_>, of: GrantsOf) -> Result<Answer, CommandError> {
+    let filter = filter(context, of).await?;
+    let ended = context.store.end_grants(&filter, EndReason::Administrator, context.clock.now()).await?;
+    let event = context.event(AuditKind::GrantsEnded).with_detail(format!("grants {ended}"));
     let event = filter.subject.into_iter().fold(event, AuditEvent::for_subject);
     let event = filter.client.iter().fold(event, AuditEvent::with_client);
-    directory.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
+    context.record(filter.session.into_iter().fold(event, AuditEvent::in_session)).await;
     Ok(EndedAnswer { grants_ended: Some(ended), ..EndedAnswer::from(()) }.into())
 }
 
-pub(super) async fn consents(directory: &Directory<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
+pub(super) async fn consents(context: &CommandContext<'_>, command: ConsentCommand) -> Result<Answer, CommandError> {
     match command {
         ConsentCommand::List { user, after } => {
-            let sub = users::find(directory, &user).await?.sub;
+            let sub = users::find(context, &user).await?.sub;
             let after = after.as_deref().and_then(ClientId::parse);
-            let consents = directory.store.consents_page(sub, after.as_ref(), PAGE).await?;
+            let consents = context.store.consents_page(sub, after.as_ref(), PAGE).await?;
             let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
             Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))
         }
-        ConsentCommand::Revoke { user, client } => revoke_consent(directory, &user, &client).await,
+        ConsentCommand::Revoke { user, client } => revoke_consent(context, &user, &client).await,
     }
 }
 
-async fn revoke_consent(directory: &Directory<'_>, user: &UserRef, client: &ClientId) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let existed = directory.store.consent(sub, client).await?.is_some();
+async fn revoke_consent(
+    context: &CommandContext<'_>,
+    user: &UserRef,
+    client: &ClientId,
+) -> Result<Answer, CommandError> {
+    let sub = users::find(context, user).await?.sub;
+    let existed = context.store.consent(sub, client).await?.is_some();
     // A client with implied consent has grants without a consent.
-    let ended = directory.store.withdraw_consent(sub, client, directory.clock.now()).await?;
+    let ended = context.store.withdraw_consent(sub, client, context.clock.now()).await?;
     if !existed && ended == 0 {
         return Err(CommandError::Absent(format!("{user} has given the client {client} no consent and no grant")));
     }
-    let event = directory.event(AuditKind::ConsentWithdrawn).for_subject(sub).with_client(client);
-    directory.record(event.with_detail(format!("grants {ended}"))).await;
+    let event = context.event(AuditKind::ConsentWithdrawn).for_subject(sub).with_client(client);
+    context.record(event.with_detail(format!("grants {ended}"))).await;
     Ok(EndedAnswer {
         sub: Some(sub),
         client_id: Some(client.clone()),
@@ -200,26 +204,26 @@ async fn revoke_consent(directory: &Directory<'_>, user: &UserRef, client: &Clie
 }
 
 pub(super) async fn app_passwords(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     command: AppPasswordCommand,
 ) -> Result<Answer, CommandError> {
     match command {
         AppPasswordCommand::List(user) => {
-            let sub = users::find(directory, &user).await?.sub;
-            let passwords = directory.store.app_passwords(sub).await?.passwords.into_iter();
+            let sub = users::find(context, &user).await?.sub;
+            let passwords = context.store.app_passwords(sub).await?.passwords.into_iter();
             Ok(ListPage::answer(Rows::AppPasswords(passwords.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
-        AppPasswordCommand::Revoke { user, id, .. } => revoke_app_password(directory, &user, &id).await,
+        AppPasswordCommand::Revoke { user, id, .. } => revoke_app_password(context, &user, &id).await,
     }
 }
 
-async fn revoke_app_password(directory: &Directory<'_>, user: &UserRef, id: &str) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let Some(revoked) = directory.store.revoke_app_password(sub, id).await? else {
+async fn revoke_app_password(context: &CommandContext<'_>, user: &UserRef, id: &str) -> Result<Answer, CommandError> {
+    let sub = users::find(context, user).await?.sub;
+    let Some(revoked) = context.store.revoke_app_password(sub, id).await? else {
         return Err(CommandError::Absent(format!("{user} has no application password with the ID {id}")));
     };
-    let event = directory.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&revoked.app);
-    directory.record(event.with_detail(revoked.id())).await;
+    let event = context.event(AuditKind::AppPasswordRevoked).for_subject(sub).in_app(&revoked.app);
+    context.record(event.with_detail(revoked.id())).await;
     let (id, app, name) = (Some(id.to_owned()), Some(revoked.app), Some(revoked.name));
     Ok(EndedAnswer { sub: Some(sub), id, app, name, revoked: Some(true), ..EndedAnswer::from(()) }.into())
 }

@@ -47,8 +47,8 @@ use sealgate_store::AuditRecord;
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     Status(Box<ServerStatus>),
-    Reloaded(Reloaded),
-    Backup(BackupMade),
+    Reloaded(ReloadAnswer),
+    Backup(BackupAnswer),
     LossAccepted(LossAccepted),
     /// A user, and the effects of the command.
     User(Box<UserAnswer>),
@@ -161,7 +161,7 @@ pub struct Rotation {
 
 /// Answer to a reload of the configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Reloaded {
+pub struct ReloadAnswer {
     pub config: PathBuf,
     /// Changed settings, such as `rate_limits.token` or `app wiki: route`.
     pub changed: Vec<String>,
@@ -169,7 +169,7 @@ pub struct Reloaded {
 
 /// Answer to `sealgate backup`: a verified copy of the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BackupMade {
+pub struct BackupAnswer {
     pub(super) directory: PathBuf,
     pub(super) records: usize,
 }
@@ -424,7 +424,7 @@ pub struct KeyAnswer {
     pub state: KeyState,
     /// Running nodes that do not trust the key. They would refuse tokens that it signs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untaken_by: Vec<String>,
+    pub distrusted_by: Vec<String>,
 }
 
 impl From<UserAnswer> for Answer {

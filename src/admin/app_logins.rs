@@ -4,7 +4,7 @@
 
 use crate::answer::{Answer, AppLoginAnswer, EndedAnswer, ListPage, Rows};
 use crate::command::AppLoginCommand;
-use crate::directory::{CommandError, Directory, Mailing};
+use crate::context::{CommandContext, CommandError, Mailing};
 use crate::users;
 use crate::users::UserRef;
 use sealgate_config::App;
@@ -16,32 +16,32 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::secret::Secret;
 use sealgate_store::{AppCredentialSet, AppSite};
 
-pub(super) async fn execute(directory: &Directory<'_>, command: AppLoginCommand) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, command: AppLoginCommand) -> Result<Answer, CommandError> {
     match command {
         AppLoginCommand::Set { user, app, username, password } => {
-            set(directory, &user, &app, &username, &password.secret).await
+            set(context, &user, &app, &username, &password.secret).await
         }
         AppLoginCommand::List(user) => {
-            let sub = users::find(directory, &user).await?.sub;
-            let known = directory.store.app_credentials(sub).await?.credentials.into_iter();
+            let sub = users::find(context, &user).await?.sub;
+            let known = context.store.app_credentials(sub).await?.credentials.into_iter();
             Ok(ListPage::answer(Rows::AppLogins(known.map(AppLoginAnswer::from).collect()), None::<String>))
         }
-        AppLoginCommand::Remove { user, app } => remove(directory, &user, &app).await,
+        AppLoginCommand::Remove { user, app } => remove(context, &user, &app).await,
     }
 }
 
 async fn set(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user: &UserRef,
     app: &str,
     username: &str,
     password: &Secret,
 ) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let Some(app) = directory.apps.iter().find(|known| known.name == app) else {
+    let sub = users::find(context, user).await?.sub;
+    let Some(app) = context.apps.iter().find(|known| known.name == app) else {
         return Err(CommandError::invalid(format!("the configuration has no application {app}")));
     };
-    if matches!(directory.mailing, Mailing::NoServer) {
+    if matches!(context.mailing, Mailing::NoServer) {
         return Err(CommandError::invalid(
             "the password is encrypted by the server, which is not running; start the server and run the command again",
         ));
@@ -51,8 +51,8 @@ async fn set(
         return Err(CommandError::Invalid(faults));
     }
     let (app, site) = (app.name.as_str(), AppSite { name: &app.name, host: &app.host });
-    let now = directory.clock.now();
-    match directory.store.set_app_credential(sub, site, username, password, now).await? {
+    let now = context.clock.now();
+    match context.store.set_app_credential(sub, site, username, password, now).await? {
         AppCredentialSet::Yes => {}
         AppCredentialSet::Full => {
             return Err(CommandError::invalid(format!(
@@ -62,19 +62,19 @@ async fn set(
         }
         AppCredentialSet::NoUser => return Err(users::absent(user)),
     }
-    directory.record(directory.event(AuditKind::AppCredentialSet).for_subject(sub).in_app(app)).await;
-    let stored = directory.store.app_credentials(sub).await?;
+    context.record(context.event(AuditKind::AppCredentialSet).for_subject(sub).in_app(app)).await;
+    let stored = context.store.app_credentials(sub).await?;
     // Another command may have removed the credentials in the meantime.
     let stored = stored.find(app).cloned().ok_or_else(|| nothing_stored(user, app))?;
     Ok(Answer::AppLogin(AppLoginAnswer { sub: Some(sub), ..stored.into() }))
 }
 
-async fn remove(directory: &Directory<'_>, user: &UserRef, app: &str) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    if !directory.store.remove_app_credential(sub, app).await? {
+async fn remove(context: &CommandContext<'_>, user: &UserRef, app: &str) -> Result<Answer, CommandError> {
+    let sub = users::find(context, user).await?.sub;
+    if !context.store.remove_app_credential(sub, app).await? {
         return Err(nothing_stored(user, app));
     }
-    directory.record(directory.event(AuditKind::AppCredentialRemoved).for_subject(sub).in_app(app)).await;
+    context.record(context.event(AuditKind::AppCredentialRemoved).for_subject(sub).in_app(app)).await;
     let app = Some(app.to_owned());
     Ok(EndedAnswer { sub: Some(sub), app, deleted: Some(true), ..EndedAnswer::from(()) }.into())
 }

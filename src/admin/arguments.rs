@@ -199,19 +199,19 @@ pub enum Setting<T> {
 }
 
 /// Parses a limit, or the word `default`.
-pub(super) fn own_rate_limit(text: &str) -> Result<Setting<RateLimit>, &'static str> {
+pub(super) fn rate_limit_or_default(text: &str) -> Result<Setting<RateLimit>, &'static str> {
     let fault = "a rate limit is a whole number from 1 to 1000000, \"none\", or \"default\" for the configured limit";
     if text == "default" { Ok(Setting::Removed) } else { RateLimit::parse(text).map(Setting::Set).map_err(|_| fault) }
 }
 
 /// Parses seconds, or the word `default`.
-pub(super) fn own_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+pub(super) fn seconds_or_default(text: &str) -> Result<Setting<u64>, &'static str> {
     let fault = "a whole number of seconds, or \"default\" for the configured value";
     if text == "default" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
 
 /// Parses seconds, or the word `none`.
-pub(super) fn some_seconds(text: &str) -> Result<Setting<u64>, &'static str> {
+pub(super) fn seconds_or_none(text: &str) -> Result<Setting<u64>, &'static str> {
     let fault = "a whole number of seconds, or \"none\"";
     if text == "none" { Ok(Setting::Removed) } else { text.parse().map(Setting::Set).map_err(|_| fault) }
 }
@@ -225,19 +225,19 @@ pub fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
 }
 
 /// Parses a level, or the word `none`.
-pub(super) fn some_level(text: &str) -> Result<Setting<AssuranceLevel>, &'static str> {
+pub(super) fn level_or_none(text: &str) -> Result<Setting<AssuranceLevel>, &'static str> {
     let fault = "a level is 1, 2 or 3, or \"none\"";
     if text == "none" { Ok(Setting::Removed) } else { level(text).map(Setting::Set).map_err(|_| fault) }
 }
 
 /// Parses a user, or the word `none`.
-pub(super) fn some_user(text: &str) -> Result<Setting<UserRef>, &'static str> {
+pub(super) fn user_or_none(text: &str) -> Result<Setting<UserRef>, &'static str> {
     if text == "none" { Ok(Setting::Removed) } else { user(text).map(Setting::Set) }
 }
 
 /// Parses a string; an empty one removes the setting.
 #[expect(clippy::unnecessary_wraps, reason = "the signature that clap needs")]
-pub(super) fn some_text(text: &str) -> Result<Setting<String>, &'static str> {
+pub(super) fn text_or_empty(text: &str) -> Result<Setting<String>, &'static str> {
     Ok(if text.is_empty() { Setting::Removed } else { Setting::Set(text.to_owned()) })
 }
 

@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, EventAnswer, ListPage, Rows};
 use crate::command::{AuditCommand, EventFilter};
-use crate::directory::{CommandError, Directory, PAGE};
+use crate::context::{CommandContext, CommandError, PAGE};
 use crate::users;
 use crate::users::UserRef;
 use sealgate_domain::audit::{AuditFilter, AuditId};
 
-pub(super) async fn execute(directory: &Directory<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
     let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;
     let subject = match &user {
         // A deleted user is still in the audit log.
         Some(UserRef::Sub(sub)) => Some(*sub),
-        Some(user) => Some(users::find(directory, user).await?.sub),
+        Some(user) => Some(users::find(context, user).await?.sub),
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until };
     let after = after.as_deref().and_then(AuditId::parse);
-    directory.trail.store_pending(filter.subject).await;
-    let page = directory.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
+    context.trail.store_pending(filter.subject).await;
+    let page = context.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))
 }
 

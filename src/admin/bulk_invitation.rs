@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::answer::{Answer, InvitedAnswer};
-use super::directory::{CommandError, Directory};
+use super::context::{CommandContext, CommandError};
 use super::invitations::{InvitationSender, mail_fault};
 use super::user_settings::Invitees;
 use super::users_file::{LineFault, UserRow};
@@ -30,72 +30,72 @@ const RESERVED_MAILS: usize = 1_000;
 /// Last line of an error report.
 const NOBODY: &str = "no user was invited";
 
-/// Choices for an invited user that are not part of the account.
-struct Choice {
+/// Options of an invited user that are not part of the account.
+struct InvitationOptions {
     app: Option<String>,
     language: Option<Language>,
 }
 
-pub(super) async fn execute(directory: &Directory<'_>, invitees: Invitees) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) -> Result<Answer, CommandError> {
     let Invitees { mut file, groups, app, language, dry_run } = invitees;
-    let sender = InvitationSender::find(directory, 0).await?;
+    let sender = InvitationSender::find(context, 0).await?;
     if let Some(fault) = app.as_deref().and_then(|app| sender.app_fault(app)) {
         return Err(CommandError::invalid(fault));
     }
-    let (mut choices, mut faults) = (Vec::with_capacity(file.rows.len()), Vec::new());
+    let (mut options, mut faults) = (Vec::with_capacity(file.rows.len()), Vec::new());
     for row in &mut file.rows {
         row.groups.extend(groups.iter().cloned());
-        let choice = Choice {
+        let option = InvitationOptions {
             app: Some(row.app.clone()).filter(|app| !app.is_empty()).or_else(|| app.clone()),
             language: Language::parse(&row.language).or(language),
         };
-        faults.extend(faults_of(&sender, row, &choice));
-        choices.push(choice);
+        faults.extend(faults_of(&sender, row, &option));
+        options.push(option);
     }
     file.faults.extend(faults);
-    let now = directory.clock.now();
+    let now = context.clock.now();
     let mut checked = check_file(file, MAX_INVITED, now).await?;
-    checked.faults.extend(existing(directory, &checked.people).await?);
+    checked.faults.extend(existing(context, &checked.people).await?);
     if !checked.faults.is_empty() {
         return Err(refused(checked.faults, NOBODY));
     }
     if checked.people.is_empty() {
         return Err(CommandError::invalid("the file contains no users"));
     }
-    let minutes = minutes(directory, &sender, checked.people.len())?;
-    let answer = answer(dry_run, minutes, now, &sender, &checked, &choices);
+    let minutes = minutes(context, &sender, checked.people.len())?;
+    let answer = answer(dry_run, minutes, now, &sender, &checked, &options);
     if dry_run {
         return Ok(Answer::Invited(answer));
     }
-    // Every row has become a user, because there were no errors. `choices` has the same order.
+    // Every row has become a user, because there were no errors. `options` has the same order.
     let (mut invited, mut mails) = (Vec::with_capacity(checked.people.len()), Vec::with_capacity(checked.people.len()));
-    for (number, ((_, user), choice)) in checked.people.iter().zip(choices).enumerate() {
+    for (number, ((_, user), option)) in checked.people.iter().zip(options).enumerate() {
         if number % STEP == STEP - 1 {
             tokio::task::yield_now().await;
         }
-        let user = User { sub: Subject::from_random(random(directory.entropy)), ..user.clone() };
-        let (invitation, mail) = sender.invitation(&user, choice.app, choice.language)?;
+        let user = User { sub: Subject::from_random(random(context.entropy)), ..user.clone() };
+        let (invitation, mail) = sender.invitation(&user, option.app, option.language)?;
         let links = AccountLinks { invitation: Some(invitation), ..AccountLinks::none(user.sub) };
         invited.push((user, links));
         mails.push(mail);
     }
-    match directory.store.add_invited(&invited, &mails).await? {
+    match context.store.add_invited(&invited, &mails).await? {
         AddOutcome::Added => {}
         // Another command has added one of these users in the meantime.
         AddOutcome::Exists => {
-            let mut faults = existing(directory, &checked.people).await?;
+            let mut faults = existing(context, &checked.people).await?;
             if faults.is_empty() {
                 faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }
     }
-    record(directory, invited.iter().map(|(user, _)| user.sub)).await;
+    record(context, invited.iter().map(|(user, _)| user.sub)).await;
     Ok(Answer::Invited(answer))
 }
 
 /// Returns the errors of a row that concern only invitations.
-fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> Vec<LineFault> {
+fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, option: &InvitationOptions) -> Vec<LineFault> {
     let mut faults = Vec::new();
     // A row without a username too gets the error of `check_file`.
     if row.email.is_empty() && !row.username.is_empty() {
@@ -104,7 +104,7 @@ fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> V
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {
         faults.push(LineFault::in_field(row.line, "email", fault));
     }
-    if choice.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
+    if option.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
         faults.push(LineFault::in_field(row.line, "app", sender.known_apps("no application has this name")));
     }
     if !row.language.is_empty() && Language::parse(&row.language).is_none() {
@@ -117,8 +117,8 @@ fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, choice: &Choice) -> V
 ///
 /// # Errors
 /// If the outbox has no capacity for all mails, or could not send them in time.
-fn minutes(directory: &Directory<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
-    let outbox = directory.store.outbox_room();
+fn minutes(context: &CommandContext<'_>, sender: &InvitationSender<'_>, people: usize) -> Result<usize, CommandError> {
+    let outbox = context.store.outbox_room();
     let room = outbox.free.saturating_sub(RESERVED_MAILS);
     if people > room {
         return Err(CommandError::invalid(format!(
@@ -146,14 +146,14 @@ fn answer(
     now: UnixTime,
     sender: &InvitationSender<'_>,
     checked: &CheckedUsers,
-    choices: &[Choice],
+    options: &[InvitationOptions],
 ) -> InvitedAnswer {
     let (mut apps, mut languages) = (BTreeMap::new(), BTreeMap::new());
-    for choice in choices {
-        if let Some(app) = &choice.app {
+    for option in options {
+        if let Some(app) = &option.app {
             *apps.entry(app.clone()).or_default() += 1;
         }
-        *languages.entry(sender.language(choice.language)).or_default() += 1;
+        *languages.entry(sender.language(option.language)).or_default() += 1;
     }
     let expires_at = now.plus(INVITATION_LIFE);
     InvitedAnswer {
@@ -168,17 +168,17 @@ fn answer(
 }
 
 /// Records in the audit log that each user was added and invited.
-async fn record(directory: &Directory<'_>, invited: impl Iterator<Item = Subject>) {
+async fn record(context: &CommandContext<'_>, invited: impl Iterator<Item = Subject>) {
     let invited: Vec<Subject> = invited.collect();
     for some in invited.chunks(STEP / 2) {
         if let Some((last, others)) = some.split_last() {
-            let event = |kind, sub: &Subject| directory.event(kind).for_subject(*sub);
+            let event = |kind, sub: &Subject| context.event(kind).for_subject(*sub);
             for sub in others {
-                directory.trail.note(event(AuditKind::UserCreated, sub));
-                directory.trail.note(event(AuditKind::InvitationSent, sub));
+                context.trail.note(event(AuditKind::UserCreated, sub));
+                context.trail.note(event(AuditKind::InvitationSent, sub));
             }
-            directory.trail.note(event(AuditKind::UserCreated, last));
-            directory.record(event(AuditKind::InvitationSent, last)).await;
+            context.trail.note(event(AuditKind::UserCreated, last));
+            context.record(event(AuditKind::InvitationSent, last)).await;
         }
     }
 }

@@ -91,7 +91,7 @@ pub struct ClientSettings {
     pub(super) scopes: Option<Vec<String>>,
     /// Scope of authorization requests without a scope, such as "openid profile email"; '' to
     /// refuse such requests
-    #[arg(long, value_name = "SCOPE", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "SCOPE", value_parser = arguments::text_or_empty)]
     pub(super) default_scope: Option<Setting<String>>,
     /// Allowed grant types, replacing all current ones; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
@@ -103,36 +103,36 @@ pub struct ClientSettings {
     #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
     pub(super) consent: Option<ConsentRule>,
     /// Description in one sentence; '' for none
-    #[arg(long, value_name = "TEXT", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "TEXT", value_parser = arguments::text_or_empty)]
     pub(super) description: Option<Setting<String>>,
     /// Home page, https; '' for none
-    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
     pub(super) client_uri: Option<Setting<String>>,
     /// URL that starts a sign-in (OpenID Connect Core, section 4), https; '' for none
-    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
     pub(super) initiate_login_uri: Option<Setting<String>>,
     /// Terms of use, https, linked from the consent page; '' for none
-    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
     pub(super) tos_uri: Option<Setting<String>>,
     /// Privacy policy, https, linked from the consent page; '' for none
-    #[arg(long, value_name = "URL", value_parser = arguments::some_text)]
+    #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
     pub(super) policy_uri: Option<Setting<String>>,
     /// Default `max_age` in seconds, or "none"
-    #[arg(long, value_name = "SECONDS|none", value_parser = arguments::some_seconds)]
+    #[arg(long, value_name = "SECONDS|none", value_parser = arguments::seconds_or_none)]
     pub(super) default_max_age: Option<Setting<u64>>,
     /// Seconds for which a rotated refresh token still returns the same new token, 0 to 300, or
     /// "default"
-    #[arg(long, value_name = "SECONDS|default", value_parser = arguments::own_seconds)]
+    #[arg(long, value_name = "SECONDS|default", value_parser = arguments::seconds_or_default)]
     pub(super) refresh_retry_seconds: Option<Setting<u64>>,
     /// Requests per minute at the token endpoint, 1 to 1000000, "none" or "default"
-    #[arg(long, value_name = "N|none|default", value_parser = arguments::own_rate_limit)]
+    #[arg(long, value_name = "N|none|default", value_parser = arguments::rate_limit_or_default)]
     pub(super) token_limit: Option<Setting<RateLimit>>,
     /// Required authentication level, also at each refresh: 1 password, 2 two-factor method, 3 passkey or security key,
     /// or "none"
-    #[arg(long, value_name = "LEVEL|none", value_parser = arguments::some_level)]
+    #[arg(long, value_name = "LEVEL|none", value_parser = arguments::level_or_none)]
     pub(super) level: Option<Setting<AssuranceLevel>>,
     /// Owning developer, or "none" for the operator
-    #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::some_user)]
+    #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub(super) owner: Option<Setting<UserRef>>,
 }
 
@@ -169,7 +169,7 @@ impl ClientSettings {
     }
 
     /// Applies the changes to a client, or returns every error.
-    pub(super) fn apply(&self, client: &mut Client, means: &SettingsInput) -> Result<(), Vec<String>> {
+    pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
             faults.extend(client_rules::check_name(name).err());
@@ -205,31 +205,31 @@ impl ClientSettings {
                 Err(fault) => faults.push(fault),
             }
         }
-        self.authenticate(client, means).unwrap_or_else(|fault| faults.push(fault));
+        self.apply_auth_method(client, input).unwrap_or_else(|fault| faults.push(fault));
         client.consent = self.consent.unwrap_or(client.consent);
-        self.detail(client, &mut faults);
+        self.apply_details(client, &mut faults);
         let retry = self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied();
         faults.extend(client_rules::check_refresh_retry(retry).err());
         Setting::apply(self.refresh_retry_seconds.as_ref(), &mut client.refresh_retry_seconds);
         Setting::apply(self.token_limit.as_ref(), &mut client.token_limit);
         Setting::apply(self.level.as_ref(), &mut client.level);
-        self.hand_over(client, means);
+        self.transfer(client, input);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    fn authenticate(&self, client: &mut Client, means: &SettingsInput) -> Result<(), String> {
+    fn apply_auth_method(&self, client: &mut Client, input: &SettingsInput) -> Result<(), String> {
         let client_type = self.client_type.unwrap_or(client.client_type);
         if client_type != client.client_type {
             client.client_type = client_type;
             client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
-            client.secrets = (!client.is_public()).then(|| means.secret.clone()).into_iter().collect();
+            client.secrets = (!client.is_public()).then(|| input.secret.clone()).into_iter().collect();
         } else if self.auth_method.is_some() {
             client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
         }
         Ok(())
     }
 
-    fn detail(&self, client: &mut Client, faults: &mut Vec<String>) {
+    fn apply_details(&self, client: &mut Client, faults: &mut Vec<String>) {
         let details = &mut client.details;
         Setting::apply(self.description.as_ref(), &mut details.description);
         let description = self.description.as_ref().and_then(Setting::value);
@@ -253,14 +253,14 @@ impl ClientSettings {
 
     /// Transfers a client to another owner. If the client was vouched for and the new owner is a
     /// developer, the client stays approved until the developer changes it.
-    fn hand_over(&self, client: &mut Client, means: &SettingsInput) {
+    fn transfer(&self, client: &mut Client, input: &SettingsInput) {
         if self.owner.is_none() {
             return;
         }
         let was_vouched_for = client.is_vouched_for();
-        client.owner = means.owner;
+        client.owner = input.owner;
         if was_vouched_for && !client.is_vouched_for() {
-            client.approval = Some(means.decision);
+            client.approval = Some(input.decision);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, R
 use super::arguments::Setting;
 use super::client_settings::{ClientSettings, NewClient, SettingsInput, client_secret, uris};
 use super::command::ClientCommand;
-use super::directory::{CommandError, Directory, PAGE};
+use super::context::{CommandContext, CommandError, PAGE};
 use crate::users;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
@@ -26,10 +26,10 @@ use sealgate_system::clock::random;
 /// 90 days.
 const MAX_LIFETIME_SECONDS: u64 = 90 * 24 * 60 * 60;
 
-pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
-    match run(directory, command).await {
+pub(super) async fn execute(context: &CommandContext<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
+    match run(context, command).await {
         Err(CommandError::Store(StoreError::DefinedClient(id))) => {
-            let file = directory.config_file.map_or("the configuration file".into(), |file| file.display().to_string());
+            let file = context.config_file.map_or("the configuration file".into(), |file| file.display().to_string());
             Err(CommandError::Forbidden(format!(
                 "the client {id} is defined in {file}; change its [[client]] there and run: sealgate reload"
             )))
@@ -38,30 +38,30 @@ pub(super) async fn execute(directory: &Directory<'_>, command: ClientCommand) -
     }
 }
 
-async fn run(directory: &Directory<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
+async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
-        ClientCommand::Add(new) => add(directory, *new).await,
-        ClientCommand::List { after } => list(directory, after.as_deref().and_then(ClientId::parse).as_ref()).await,
-        ClientCommand::Show(id) => Ok(ClientAnswer::from(&find(directory, &id).await?).into()),
+        ClientCommand::Add(new) => add(context, *new).await,
+        ClientCommand::List { after } => list(context, after.as_deref().and_then(ClientId::parse).as_ref()).await,
+        ClientCommand::Show(id) => Ok(ClientAnswer::from(&find(context, &id).await?).into()),
         ClientCommand::RotateSecret { client, overlap_seconds } => {
-            rotate_secret(directory, &client, overlap_seconds).await
+            rotate_secret(context, &client, overlap_seconds).await
         }
-        ClientCommand::Disable(id) => disable(directory, &id).await,
-        ClientCommand::Enable(id) => enable(directory, &id).await,
-        ClientCommand::Approve(id) => approve(directory, &id, true).await,
-        ClientCommand::RevokeApproval(id) => approve(directory, &id, false).await,
-        ClientCommand::Set { client, settings } => set(directory, &client, &settings).await,
-        ClientCommand::Delete(id) => delete(directory, &id).await,
-        ClientCommand::GenerateToken { lifetime_seconds } => initial_token(directory, lifetime_seconds).await,
+        ClientCommand::Disable(id) => disable(context, &id).await,
+        ClientCommand::Enable(id) => enable(context, &id).await,
+        ClientCommand::Approve(id) => approve(context, &id, true).await,
+        ClientCommand::RevokeApproval(id) => approve(context, &id, false).await,
+        ClientCommand::Set { client, settings } => set(context, &client, &settings).await,
+        ClientCommand::Delete(id) => delete(context, &id).await,
+        ClientCommand::GenerateToken { lifetime_seconds } => initial_token(context, lifetime_seconds).await,
         // The command line executes this command itself, without a server.
         ClientCommand::HashSecret => Err(CommandError::invalid("a server does not hash secrets of clients")),
     }
 }
 
-async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, CommandError> {
+async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, CommandError> {
     let checked = check(&new)?;
-    let now = directory.clock.now();
-    let secret = (new.client_type == ClientType::Confidential).then(|| fresh_secret(directory));
+    let now = context.clock.now();
+    let secret = (new.client_type == ClientType::Confidential).then(|| fresh_secret(context));
     let client = Client {
         id: new.id,
         name: new.name,
@@ -75,7 +75,7 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         consent: new.consent,
         state: ClientState::Enabled,
         created_at: now,
-        incarnation: u32::from_be_bytes(random(directory.entropy)),
+        incarnation: u32::from_be_bytes(random(context.entropy)),
         details: ClientDetails { default_scope: checked.default_scope, ..ClientDetails::default() },
         owner: None,
         registration: None,
@@ -86,18 +86,18 @@ async fn add(directory: &Directory<'_>, new: NewClient) -> Result<Answer, Comman
         disabled: None,
         from_configuration: false,
     };
-    match directory.store.add_client(&client).await? {
+    match context.store.add_client(&client).await? {
         AddOutcome::Added => {}
         AddOutcome::Exists => {
             return Err(CommandError::Exists(format!("a client with the ID {} already exists", client.id)));
         }
     }
-    directory.record(directory.event(AuditKind::ClientRegistered).with_client(&client.id)).await;
+    context.record(context.event(AuditKind::ClientRegistered).with_client(&client.id)).await;
     Ok(ClientAnswer { client_secret: secret.map(ShownSecret), ..ClientAnswer::from(&client) }.into())
 }
 
 /// Parsed values of a new client.
-struct Checked {
+struct ParsedClient {
     auth_method: AuthMethod,
     redirect_uris: Vec<RedirectUri>,
     post_logout_redirect_uris: Vec<RedirectUri>,
@@ -106,7 +106,7 @@ struct Checked {
 }
 
 /// Parses the values of a new client and reports every error at once.
-fn check(new: &NewClient) -> Result<Checked, CommandError> {
+fn check(new: &NewClient) -> Result<ParsedClient, CommandError> {
     let mut faults = Vec::new();
     faults.extend(client_rules::check_id(&new.id).err());
     faults.extend(client_rules::check_name(&new.name).err());
@@ -133,41 +133,41 @@ fn check(new: &NewClient) -> Result<Checked, CommandError> {
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    Ok(Checked { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
+    Ok(ParsedClient { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
 }
 
-fn fresh_secret(directory: &Directory<'_>) -> Secret {
-    Secret::from_random(&random::<32>(directory.entropy))
+fn fresh_secret(context: &CommandContext<'_>) -> Secret {
+    Secret::from_random(&random::<32>(context.entropy))
 }
 
-async fn list(directory: &Directory<'_>, after: Option<&ClientId>) -> Result<Answer, CommandError> {
-    let clients = directory.store.clients(after, PAGE).await?;
+async fn list(context: &CommandContext<'_>, after: Option<&ClientId>) -> Result<Answer, CommandError> {
+    let clients = context.store.clients(after, PAGE).await?;
     let next = clients.last().filter(|_| clients.len() == PAGE).map(|client| client.id.clone());
     Ok(ListPage::answer(Rows::Clients(clients.iter().map(ClientAnswer::from).collect()), next))
 }
 
-async fn find(directory: &Directory<'_>, id: &ClientId) -> Result<Client, CommandError> {
-    directory.store.client(id).await?.ok_or_else(|| absent(id))
+async fn find(context: &CommandContext<'_>, id: &ClientId) -> Result<Client, CommandError> {
+    context.store.client(id).await?.ok_or_else(|| absent(id))
 }
 
 fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the ID {id}"))
 }
 
-async fn record_change(directory: &Directory<'_>, id: &ClientId, detail: &str) {
-    directory.record(directory.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
+async fn record_change(context: &CommandContext<'_>, id: &ClientId, detail: &str) {
+    context.record(context.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
 }
 
-async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
+async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
     let owner = match settings.owner.as_ref().and_then(Setting::value) {
-        Some(user) => Some(users::find(directory, user).await?.sub),
+        Some(user) => Some(users::find(context, user).await?.sub),
         None => None,
     };
-    let (secret, now) = (fresh_secret(directory), directory.clock.now());
+    let (secret, now) = (fresh_secret(context), context.clock.now());
     let means = SettingsInput {
         secret: client_secret(&secret, now),
         owner,
-        decision: ClientDecision { by: directory.authority, at: now },
+        decision: ClientDecision { by: context.authority, at: now },
     };
     let outcome = Mutex::new(Ok(Vec::new()));
     let change = |client: &mut Client| {
@@ -179,24 +179,28 @@ async fn set(directory: &Directory<'_>, id: &ClientId, settings: &ClientSettings
         // The store may call this closure several times. The last call is committed.
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
-    let client = directory.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
     let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     let changed = outcome.map_err(CommandError::Invalid)?;
     if !changed.is_empty() {
-        record_change(directory, id, &format!("set {}", changed.join(", "))).await;
+        record_change(context, id, &format!("set {}", changed.join(", "))).await;
     }
     let is_new = client.secrets.iter().any(|one| one.hash == means.secret.hash);
     Ok(ClientAnswer { client_secret: is_new.then_some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
 }
 
-async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds: u64) -> Result<Answer, CommandError> {
+async fn rotate_secret(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    overlap_seconds: u64,
+) -> Result<Answer, CommandError> {
     if overlap_seconds > MAX_LIFETIME_SECONDS {
         return Err(CommandError::invalid(format!(
             "two secrets overlap for at most {MAX_LIFETIME_SECONDS} seconds (90 days)"
         )));
     }
-    let now = directory.clock.now();
-    let secret = fresh_secret(directory);
+    let now = context.clock.now();
+    let secret = fresh_secret(context);
     let end = now.plus(Duration::from_secs(overlap_seconds));
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
@@ -206,7 +210,7 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
                 client.rotate_secret(client_secret(&secret, now), end);
         }
     };
-    let changed = directory.store.change_client(id, change).await?;
+    let changed = context.store.change_client(id, change).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
@@ -218,68 +222,68 @@ async fn rotate_secret(directory: &Directory<'_>, id: &ClientId, overlap_seconds
              --overlap-seconds 0"
         )));
     }
-    record_change(directory, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
+    record_change(context, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
     Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
 }
 
-async fn disable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
+async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     // Disable first: an enabled client could get new grants while the old ones are being revoked.
-    let now = directory.clock.now();
-    let decision = ClientDecision { by: directory.authority, at: now };
-    let changed = directory.store.change_client(id, |client| client.disable(decision)).await?;
+    let now = context.clock.now();
+    let decision = ClientDecision { by: context.authority, at: now };
+    let changed = context.store.change_client(id, |client| client.disable(decision)).await?;
     let client = changed.ok_or_else(|| absent(id))?;
-    record_change(directory, id, "disable").await;
-    let ended = directory.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
+    record_change(context, id, "disable").await;
+    let ended = context.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
     Ok(ClientAnswer { grants_ended: Some(ended), ..ClientAnswer::from(&client) }.into())
 }
 
-async fn enable(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
-    let authority = directory.authority;
-    let changed = directory.store.change_client(id, |client| client.enable(authority)).await?;
+async fn enable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
+    let authority = context.authority;
+    let changed = context.store.change_client(id, |client| client.enable(authority)).await?;
     let client = changed.ok_or_else(|| absent(id))?;
     if !client.is_enabled() {
         return Err(CommandError::Forbidden(format!("an administrator disabled the client {id}")));
     }
-    record_change(directory, id, "enable").await;
+    record_change(context, id, "enable").await;
     Ok(ClientAnswer::from(&client).into())
 }
 
-/// Approves a client that the operator did not create, or withdraws the approval.
-async fn approve(directory: &Directory<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
-    let by = directory.authority;
+/// Approves a client that the operator did not create, or revokes the approval.
+async fn approve(context: &CommandContext<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
+    let by = context.authority;
     if !by.is_administrative() {
         return Err(CommandError::Forbidden("only an administrator can approve a client".to_owned()));
     }
-    let client = find(directory, id).await?;
+    let client = find(context, id).await?;
     if client.is_operators_own() && !client.from_configuration {
         return Err(CommandError::invalid(format!(
             "an operator created the client {id}, so it needs no approval; to revoke its access, disable it"
         )));
     }
-    let approval = approved.then(|| ClientDecision { by, at: directory.clock.now() });
-    let changed = directory.store.change_client(id, |client| client.approval = approval).await?;
+    let approval = approved.then(|| ClientDecision { by, at: context.clock.now() });
+    let changed = context.store.change_client(id, |client| client.approval = approval).await?;
     let client = changed.ok_or_else(|| absent(id))?;
-    record_change(directory, id, if approved { "approve" } else { "withdraw approval" }).await;
+    record_change(context, id, if approved { "approve" } else { "revoke approval" }).await;
     Ok(ClientAnswer::from(&client).into())
 }
 
-async fn delete(directory: &Directory<'_>, id: &ClientId) -> Result<Answer, CommandError> {
-    if !directory.store.delete_client(id, directory.clock.now()).await? {
+async fn delete(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
+    if !context.store.delete_client(id, context.clock.now()).await? {
         return Err(absent(id));
     }
-    directory.record(directory.event(AuditKind::ClientDeleted).with_client(id)).await;
+    context.record(context.event(AuditKind::ClientDeleted).with_client(id)).await;
     Ok(EndedAnswer { client_id: Some(id.clone()), deleted: Some(true), ..EndedAnswer::from(()) }.into())
 }
 
-async fn initial_token(directory: &Directory<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
+async fn initial_token(context: &CommandContext<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
     if !(1..=MAX_LIFETIME_SECONDS).contains(&lifetime_seconds) {
         return Err(CommandError::invalid(format!(
             "an initial access token is valid for 1 to {MAX_LIFETIME_SECONDS} seconds (90 days)"
         )));
     }
-    let token = fresh_secret(directory);
-    let expires_at = directory.clock.now().plus(Duration::from_secs(lifetime_seconds));
-    directory.store.add_initial_token(&token.hash(), expires_at).await?;
+    let token = fresh_secret(context);
+    let expires_at = context.clock.now().plus(Duration::from_secs(lifetime_seconds));
+    context.store.add_initial_token(&token.hash(), expires_at).await?;
     tracing::info!("an operator created an initial access token");
     Ok(Answer::InitialToken(InitialToken { expires_at, initial_access_token: ShownSecret(token) }))
 }

@@ -1,8 +1,12 @@
-//! Commands of an operator.
+//! Commands of an operator, with their command-line syntax, `--help` text and JSON form.
 //!
-//! Each command is defined once, with its command-line syntax, its `--help` text and the JSON form
-//! that the command line sends to a running server. The parser skips the fields that are not
-//! arguments, and the program sets them. A password is in clear only on the socket.
+//! The command line sends a command as JSON to the socket of the running server. Without a server,
+//! it executes the command itself. The console executes the same commands.
+//!
+//! Fields with `#[arg(skip)]` are not arguments: the program sets them, such as the cursor of a
+//! page. Fields with `#[serde(skip)]` are arguments that only the command line itself uses.
+//! Passwords are serialized in clear text, because only the socket carries the JSON form. `Debug`
+//! omits them.
 
 use std::path::PathBuf;
 
@@ -83,9 +87,9 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the cursor of a command that lists page by page. The cursor is the `next` of the
-    /// previous page.
-    pub fn after(&mut self) -> Option<&mut Option<String>> {
+    /// Returns the cursor of a command that lists page by page, so that the caller can set it to the
+    /// `next` of the previous page.
+    pub fn cursor_mut(&mut self) -> Option<&mut Option<String>> {
         match self {
             Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
             | Self::Client(ClientCommand::List { after })
@@ -100,7 +104,7 @@ impl Command {
 
     /// Returns whether the operator asked to wait until every node of a cluster has applied the
     /// command.
-    pub fn waits(&self) -> bool {
+    pub fn wants_wait(&self) -> bool {
         match self {
             Self::User(UserCommand::Disable(ending) | UserCommand::Delete(ending) | UserCommand::Revoke(ending)) => {
                 ending.wait
@@ -111,7 +115,7 @@ impl Command {
     }
 
     /// Returns the password that the command sets, so that the caller can fill it in.
-    pub fn password(&mut self) -> Option<&mut NewPassword> {
+    pub fn password_mut(&mut self) -> Option<&mut NewPassword> {
         match self {
             Self::User(UserCommand::Add(new)) => Some(&mut new.password),
             Self::User(UserCommand::SetPassword { password, .. })
@@ -134,9 +138,10 @@ pub enum UserCommand {
     #[command(long_about = user_settings::ABOUT_INVITATIONS)]
     #[serde(skip)]
     Invite(Box<InviteArguments>),
-    /// The form of an invitation that is sent to the server
+    /// Form of `Invite` for one user that is sent to the server
     #[command(skip)]
     InviteUser(Box<Invitee>),
+    /// Form of `Invite --from` that is sent to the server: all users of the file
     #[command(skip)]
     InviteMany(Box<Invitees>),
     /// Send a new invitation link; the previous one stops working
@@ -247,7 +252,8 @@ pub enum AppLoginCommand {
         /// User whose name and password they are
         #[command(flatten)]
         user: UserRef,
-        /// Application, by its name in the configuration; its `login` has no service account
+        /// Application, by its name in the configuration; one that users sign in to with their own passwords, not with a
+        /// service account
         #[arg(value_name = "APP")]
         app: String,
         /// User name at the application
@@ -335,8 +341,8 @@ pub enum ClientCommand {
         /// Owner of the secret
         #[command(flatten)]
         client: ClientArgument,
-        /// Seconds for which the previous secret stays valid; older secrets keep their own end.
-        /// With 0, all previous secrets end at once
+        /// Seconds for which the previous secret stays valid; older secrets keep their expiry.
+        /// With 0, all previous secrets expire at once
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         overlap_seconds: u64,
     },
@@ -416,7 +422,7 @@ pub enum GrantCommand {
         /// Filter
         #[command(flatten)]
         of: GrantsOf,
-        /// Last grant that the previous page has read
+        /// Last grant of the previous page
         #[arg(skip)]
         after: Option<String>,
     },
@@ -547,16 +553,16 @@ pub enum KeyCommand {
     Begin {
         /// Future `CKA_ID` of the key, hexadecimal
         id: String,
-        /// Key ids of the keys in the token
-        others: Vec<String>,
+        /// Key ids of the keys that are already in the token
+        other_kids: Vec<String>,
     },
     /// Retire the keys of a node with its own token
     #[command(skip)]
     RetireNode {
         /// Name of the node
         node: String,
-        /// Refuse tokens that the keys have signed, at once
-        now: bool,
+        /// Whether tokens that the keys have signed are refused at once
+        at_once: bool,
     },
     /// Publish a key that was put into the token by other means
     Announce {
@@ -568,7 +574,7 @@ pub enum KeyCommand {
         id: String,
         /// Key ids of the other keys in the token
         #[arg(skip)]
-        others: Vec<String>,
+        other_kids: Vec<String>,
     },
     /// Schedule a published key to sign; retires the current key
     Activate {
@@ -594,8 +600,8 @@ pub enum KeyCommand {
         #[arg(value_name = "KID", allow_hyphen_values = true)]
         kid: String,
         /// Remove a compromised key at once: everything it signed is refused, and another key starts to sign
-        #[arg(long)]
-        now: bool,
+        #[arg(long = "now")]
+        at_once: bool,
         /// Key ids in the token. One of these keys may sign immediately. `None` if the token could
         /// not be read; any key may then sign
         #[arg(skip)]

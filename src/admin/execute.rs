@@ -7,9 +7,9 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::answer::{Answer, BackupMade, LossAccepted, Reloaded, ServerStatus};
+use crate::answer::{Answer, BackupAnswer, LossAccepted, ReloadAnswer, ServerStatus};
 use crate::command::{Command, DirectoryCommand};
-use crate::directory::{CommandError, Directory};
+use crate::context::{CommandContext, CommandError};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::source::SourceName;
 
@@ -19,58 +19,58 @@ use crate::{access, app_logins, audit, clients, keys, mails, nodes, users};
 ///
 /// # Errors
 /// [`CommandError`]. A command that failed because of the store can be retried.
-pub async fn execute(directory: &Directory<'_>, command: Command) -> Result<Answer, CommandError> {
+pub async fn execute(context: &CommandContext<'_>, command: Command) -> Result<Answer, CommandError> {
     match command {
-        Command::Status => status(directory).await,
+        Command::Status => status(context).await,
         // The admin socket executes a reload itself. Without a server, there is nothing to reload.
         Command::Reload => Err(CommandError::invalid("no server is running, so there is no configuration to reload")),
-        Command::Backup { to } => backup(directory, &to).await,
+        Command::Backup { to } => backup(context, &to).await,
         // Large futures are boxed, because callers embed them in their own futures.
-        Command::User(command) => Box::pin(users::execute(directory, command)).await,
-        Command::Client(command) => Box::pin(clients::execute(directory, command)).await,
-        Command::Session(command) => access::sessions(directory, command).await,
-        Command::Key(command) => keys::execute(directory, command).await,
-        Command::Node(command) => nodes::execute(directory, command).await,
-        Command::Directory(DirectoryCommand::Accept { name }) => accept_loss(directory, name).await,
-        Command::Grant(command) => access::grants(directory, command).await,
-        Command::Consent(command) => access::consents(directory, command).await,
-        Command::AppPassword(command) => access::app_passwords(directory, command).await,
-        Command::AppLogin(command) => Box::pin(app_logins::execute(directory, command)).await,
-        Command::Mail(command) => mails::execute(directory, command).await,
-        Command::Audit(command) => audit::execute(directory, *command).await,
+        Command::User(command) => Box::pin(users::execute(context, command)).await,
+        Command::Client(command) => Box::pin(clients::execute(context, command)).await,
+        Command::Session(command) => access::sessions(context, command).await,
+        Command::Key(command) => keys::execute(context, command).await,
+        Command::Node(command) => nodes::execute(context, command).await,
+        Command::Directory(DirectoryCommand::Accept { name }) => accept_loss(context, name).await,
+        Command::Grant(command) => access::grants(context, command).await,
+        Command::Consent(command) => access::consents(context, command).await,
+        Command::AppPassword(command) => access::app_passwords(context, command).await,
+        Command::AppLogin(command) => Box::pin(app_logins::execute(context, command)).await,
+        Command::Mail(command) => mails::execute(context, command).await,
+        Command::Audit(command) => audit::execute(context, *command).await,
     }
 }
 
-async fn accept_loss(directory: &Directory<'_>, name: SourceName) -> Result<Answer, CommandError> {
-    directory.store.accept_loss(&name, directory.clock.now()).await?;
-    let event = directory.event(AuditKind::DirectoryLossAccepted).with_detail(format!("directory {name}"));
-    directory.record(event).await;
+async fn accept_loss(context: &CommandContext<'_>, name: SourceName) -> Result<Answer, CommandError> {
+    context.store.accept_loss(&name, context.clock.now()).await?;
+    let event = context.event(AuditKind::DirectoryLossAccepted).with_detail(format!("directory {name}"));
+    context.record(event).await;
     Ok(Answer::LossAccepted(LossAccepted { directory: name }))
 }
 
-async fn status(directory: &Directory<'_>) -> Result<Answer, CommandError> {
-    directory.store.ping().await?;
-    let ring = directory.store.key_ring().await?;
+async fn status(context: &CommandContext<'_>) -> Result<Answer, CommandError> {
+    context.store.ping().await?;
+    let ring = context.store.key_ring().await?;
     Ok(Answer::Status(Box::new(ServerStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: "ok".to_owned(),
-        open_interactions: directory.store.open_interactions(),
+        open_interactions: context.store.open_interactions(),
         server: None,
-        keys_of: directory.store.keys_of().await?,
-        rotation: keys::rotation(&ring, directory.clock.now(), directory),
+        keys_of: context.store.keys_of().await?,
+        rotation: keys::rotation(&ring, context.clock.now(), context),
     })))
 }
 
-async fn backup(directory: &Directory<'_>, to: &Path) -> Result<Answer, CommandError> {
+async fn backup(context: &CommandContext<'_>, to: &Path) -> Result<Answer, CommandError> {
     // The server's working directory differs from the operator's.
     if !to.is_absolute() {
         return Err(CommandError::invalid("the backup's directory must be an absolute path"));
     }
     // Write the queued audit events, so that the copy includes them.
-    directory.trail.write(directory.store).await?;
-    let records = directory.store.copy_to(to).await?;
+    context.trail.write(context.store).await?;
+    let records = context.store.copy_to(to).await?;
     tracing::info!(directory = %to.display(), records, "an operator created a backup");
-    Ok(Answer::Backup(BackupMade { directory: to.to_owned(), records }))
+    Ok(Answer::Backup(BackupAnswer { directory: to.to_owned(), records }))
 }
 
 /// Text of `--help`.
@@ -89,7 +89,7 @@ pub trait Reload: Send + Sync {
     ///
     /// # Errors
     /// Every reason why nothing was changed, one line each.
-    async fn reload(&self) -> Result<Reloaded, Vec<String>>;
+    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>>;
 
     /// Returns the configuration file.
     fn file(&self) -> &Path;

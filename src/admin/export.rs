@@ -83,22 +83,22 @@ pub async fn export(
     now: UnixTime,
     file: &mut (impl Write + Send),
 ) -> Result<usize, ExportError> {
-    let mut file = Digesting { file, digest: Sha256::new() };
+    let mut file = DigestWriter { file, digest: Sha256::new() };
     // Write the store's format, which may be older than the program's. While nodes of two versions
     // serve the store, the previous version must be able to import the file.
     let format = store.newest_format().await?;
     let header = Header { kind: KIND.to_owned(), format, instance: instance.to_owned(), exported_at: now };
-    file.line(&header)?;
+    file.write_line(&header)?;
     let (mut records, mut position) = (0, Position::default());
     while let Some((page, next)) = store.export(&position).await? {
         for record in &page {
-            file.line(record)?;
+            file.write_line(record)?;
         }
         records += page.len();
         position = next;
     }
     let sha256 = hex(&file.digest.clone().finalize());
-    file.line(&Trailer { records, sha256 })?;
+    file.write_line(&Trailer { records, sha256 })?;
     file.file.flush()?;
     Ok(records)
 }
@@ -153,13 +153,13 @@ pub async fn import(store: &Store, instance: &str, file: &mut (impl BufRead + Se
 }
 
 /// Writes lines and computes their digest.
-struct Digesting<'a, W> {
+struct DigestWriter<'a, W> {
     file: &'a mut W,
     digest: Sha256,
 }
 
-impl<W: Write> Digesting<'_, W> {
-    fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
+impl<W: Write> DigestWriter<'_, W> {
+    fn write_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(value)?;
         line.push(b'\n');
         self.digest.update(&line);

@@ -4,7 +4,7 @@
 //! enrolment link. Only the owner can add a factor or see its secret.
 
 use super::answer::{Answer, FactorAnswer, ListPage, Rows, ShownSecret, UserAnswer};
-use super::directory::{CommandError, Directory};
+use super::context::{CommandContext, CommandError};
 use crate::users;
 use crate::users::UserRef;
 use sealgate_domain::account_links::LinkToken;
@@ -17,11 +17,11 @@ use sealgate_domain::webauthn::UserHandle;
 use sealgate_store::FactorsChanged;
 use sealgate_system::clock::random;
 
-pub(super) async fn list(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let sub = users::find(directory, user).await?.sub;
-    let factors = directory.store.factors(sub).await?.map(|loaded| loaded.value);
+pub(super) async fn list(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = users::find(context, user).await?.sub;
+    let factors = context.store.factors(sub).await?.map(|loaded| loaded.value);
     let rows =
-        factors.as_ref().map(|factors| FactorAnswer::from_factors(factors, directory.clock.now())).unwrap_or_default();
+        factors.as_ref().map(|factors| FactorAnswer::from_factors(factors, context.clock.now())).unwrap_or_default();
     Ok(ListPage::answer(Rows::Factors(rows), None::<String>))
 }
 
@@ -29,12 +29,12 @@ pub(super) async fn list(directory: &Directory<'_>, user: &UserRef) -> Result<An
 ///
 /// Until a new factor is enrolled, the password alone is not sufficient. Otherwise an attacker with
 /// the password could sign in without a second factor.
-pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let user = users::find(directory, user).await?;
-    let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
-    let until = directory.clock.now().plus(LINK_LIFE);
-    let revocation = directory.store.new_revocation(user.sub, EndReason::Administrator, directory.clock.now());
-    let change = directory.store.change_factors_with(&revocation, new_handle(directory), |factors| {
+pub(super) async fn reset(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(context, user).await?;
+    let (link, token) = LinkToken::new(user.sub, random(context.entropy));
+    let until = context.clock.now().plus(LINK_LIFE);
+    let revocation = context.store.new_revocation(user.sub, EndReason::Administrator, context.clock.now());
+    let change = context.store.change_factors_with(&revocation, new_handle(context), |factors| {
         let removed_factors = removed(factors);
         factors.reset(FactorReset { link: link.hash, until });
         removed_factors
@@ -42,14 +42,12 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
     let removed_factors = expect_changed(change.await?)?;
     // Revoke access after the change. A session that began with an old factor in the meantime then
     // ends too.
-    let ended = directory.store.carry_out(&revocation).await?;
+    let ended = context.store.carry_out(&revocation).await?;
     for factor in &removed_factors {
-        directory.record(directory.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;
+        context.record(context.event(AuditKind::FactorRemoved).for_subject(user.sub).with_detail(factor)).await;
     }
-    directory
-        .record(directory.event(AuditKind::FactorsReset).for_subject(user.sub).with_detail(ended.to_string()))
-        .await;
-    let address = Secret::new(format!("{}{LINK_PATH}?token={}", directory.issuer, token.expose()));
+    context.record(context.event(AuditKind::FactorsReset).for_subject(user.sub).with_detail(ended.to_string())).await;
+    let address = Secret::new(format!("{}{LINK_PATH}?token={}", context.issuer, token.expose()));
     Ok(UserAnswer {
         factors_removed: Some(removed_factors.len()),
         sessions_ended: Some(ended.sessions),
@@ -62,9 +60,9 @@ pub(super) async fn reset(directory: &Directory<'_>, user: &UserRef) -> Result<A
 }
 
 /// Unblocks factors after too many wrong codes.
-pub(super) async fn unblock(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let user = users::find(directory, user).await?;
-    let change = directory.store.change_factors(user.sub, new_handle(directory), |factors| {
+pub(super) async fn unblock(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(context, user).await?;
+    let change = context.store.change_factors(user.sub, new_handle(context), |factors| {
         let freed = factors.totp_failures != FactorFailures::default()
             || factors.recovery_failures != FactorFailures::default();
         factors.totp_failures = FactorFailures::default();
@@ -73,15 +71,15 @@ pub(super) async fn unblock(directory: &Directory<'_>, user: &UserRef) -> Result
     });
     let freed = expect_changed(change.await?)?;
     if freed {
-        let event = directory.event(AuditKind::UserChanged).for_subject(user.sub);
-        directory.record(event.with_detail("blocked factors")).await;
+        let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
+        context.record(event.with_detail("blocked factors")).await;
     }
     Ok(UserAnswer { unblocked: Some(freed), ..UserAnswer::from(user) }.into())
 }
 
 /// Creates the handle for a user who has had no factor yet.
-fn new_handle(directory: &Directory<'_>) -> UserHandle {
-    UserHandle::from_random(random(directory.entropy))
+fn new_handle(context: &CommandContext<'_>) -> UserHandle {
+    UserHandle::from_random(random(context.entropy))
 }
 
 fn expect_changed<T>(changed: FactorsChanged<T>) -> Result<T, CommandError> {

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, ImportAnswer};
-use crate::directory::{CommandError, Directory};
+use crate::context::{CommandContext, CommandError};
 use crate::users_file::{LineFault, MAX_USERS, UserRow, UsersFile, UsersSource};
 use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
@@ -25,11 +25,11 @@ use sealgate_system::clock::random;
 /// Last line of an error report.
 const NOBODY: &str = "no user was imported";
 
-pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, import: Import) -> Result<Answer, CommandError> {
     let Import { dry_run, file, .. } = import;
-    let (now, skipped) = (directory.clock.now(), file.skipped);
+    let (now, skipped) = (context.clock.now(), file.skipped);
     let mut checked = check_file(file, MAX_USERS, now).await?;
-    checked.faults.extend(existing(directory, &checked.people).await?);
+    checked.faults.extend(existing(context, &checked.people).await?);
     if !checked.faults.is_empty() {
         return Err(refused(checked.faults, NOBODY));
     }
@@ -49,34 +49,33 @@ pub(super) async fn execute(directory: &Directory<'_>, import: Import) -> Result
         return Ok(Answer::Imported(answer));
     }
     for (_, user) in &mut checked.people {
-        user.sub = Subject::from_random(random(directory.entropy));
+        user.sub = Subject::from_random(random(context.entropy));
     }
     let users: Vec<User> = checked.people.iter().map(|(_, user)| user.clone()).collect();
-    match directory.store.add_users(&users).await? {
+    match context.store.add_users(&users).await? {
         AddOutcome::Added => {}
         // Another command has added one of these users in the meantime.
         AddOutcome::Exists => {
-            let mut faults = existing(directory, &checked.people).await?;
+            let mut faults = existing(context, &checked.people).await?;
             if faults.is_empty() {
                 faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
             }
             return Err(refused(faults, NOBODY));
         }
     }
-    record(directory, &users).await;
+    record(context, &users).await;
     Ok(Answer::Imported(answer))
 }
 
 /// Records in the audit log that each user was added.
-async fn record(directory: &Directory<'_>, users: &[User]) {
+async fn record(context: &CommandContext<'_>, users: &[User]) {
     for some in users.chunks(STEP) {
         if let Some((last, others)) = some.split_last() {
-            let event =
-                |user: &User| directory.event(AuditKind::UserCreated).for_subject(user.sub).with_detail("import");
+            let event = |user: &User| context.event(AuditKind::UserCreated).for_subject(user.sub).with_detail("import");
             for user in others {
-                directory.trail.note(event(user));
+                context.trail.note(event(user));
             }
-            directory.record(event(last)).await;
+            context.record(event(last)).await;
         }
     }
 }
@@ -142,7 +141,7 @@ pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
 
 /// Returns an error for each user whose e-mail address or username is already in use.
 pub(super) async fn existing(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     people: &[(usize, User)],
 ) -> Result<Vec<LineFault>, CommandError> {
     let mut faults = Vec::new();
@@ -151,7 +150,7 @@ pub(super) async fn existing(
             tokio::task::yield_now().await;
         }
         if let Some(email) = &user.email
-            && directory.store.user_by_email(email).await?.is_some()
+            && context.store.user_by_email(email).await?.is_some()
         {
             faults.push(LineFault::in_field(
                 *line,
@@ -160,7 +159,7 @@ pub(super) async fn existing(
             ));
         }
         if let Some(username) = &user.username
-            && directory.store.user_by_username(username).await?.is_some()
+            && context.store.user_by_username(username).await?.is_some()
         {
             let fault = "a user with this username already exists; change the username, or leave it out";
             faults.push(LineFault::in_field(*line, "username", fault));

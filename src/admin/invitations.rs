@@ -5,7 +5,7 @@
 //! passwords for users.
 
 use super::answer::{Answer, ShownSecret, UserAnswer};
-use super::directory::{CommandError, Directory, Mailing};
+use super::context::{CommandContext, CommandError, Mailing};
 use super::user_settings::Invitee;
 use crate::users;
 use crate::users::{UserRef, faults, find_conflict, name_taken};
@@ -21,10 +21,10 @@ use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_store::{AddOutcome, Committed};
 use sealgate_system::clock::random;
 
-pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
-    let sender = if invitee.print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
+pub(super) async fn invite(context: &CommandContext<'_>, invitee: Invitee) -> Result<Answer, CommandError> {
+    let sender = if invitee.print_link { None } else { Some(InvitationSender::find(context, 1).await?) };
     let language = invitee.language;
-    let (user, app) = new_user(directory, invitee);
+    let (user, app) = new_user(context, invitee);
     let mut faults = faults(&user);
     if let Some(sender) = &sender {
         faults.extend(sender.faults(&user, app.as_deref()));
@@ -32,7 +32,7 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    if let Some(conflict) = find_conflict(directory, &user).await? {
+    if let Some(conflict) = find_conflict(context, &user).await? {
         return Err(conflict);
     }
     let (invitation, mail, link) = match &sender {
@@ -40,30 +40,30 @@ pub(super) async fn invite(directory: &Directory<'_>, invitee: Invitee) -> Resul
             let (invitation, mail) = sender.invitation(&user, app, language)?;
             (invitation, Some(mail), None)
         }
-        None => printed_invitation(directory, &user, app),
+        None => printed_invitation(context, &user, app),
     };
     let links = AccountLinks { invitation: Some(invitation.clone()), ..AccountLinks::none(user.sub) };
-    match directory.store.add_invited(&[(user.clone(), links)], mail.as_slice()).await? {
+    match context.store.add_invited(&[(user.clone(), links)], mail.as_slice()).await? {
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
         AddOutcome::Exists => {
-            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| name_taken(&user)));
+            return Err(find_conflict(context, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
-    directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
-    record_sent(directory, user.sub, link.is_some()).await;
-    Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user, Some(&invitation)) }.into())
+    context.record(context.event(AuditKind::UserCreated).for_subject(user.sub)).await;
+    record_sent(context, user.sub, link.is_some()).await;
+    Ok(UserAnswer { invitation_link: link, ..answer_with(context, user, Some(&invitation)) }.into())
 }
 
 /// Creates the account of an invited user. The e-mail address is not verified, and the account has
 /// no credential.
 ///
 /// Also returns the application to open afterwards.
-fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String>) {
+fn new_user(context: &CommandContext<'_>, invitee: Invitee) -> (User, Option<String>) {
     let Invitee { email, username, name, phone, picture, roles, groups, app, .. } = invitee;
-    let now = directory.clock.now();
+    let now = context.clock.now();
     let user = User {
-        sub: Subject::from_random(random(directory.entropy)),
+        sub: Subject::from_random(random(context.entropy)),
         email: Some(email),
         email_verified: false,
         username,
@@ -83,31 +83,31 @@ fn new_user(directory: &Directory<'_>, invitee: Invitee) -> (User, Option<String
 
 /// Creates an invitation whose link is printed.
 fn printed_invitation(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user: &User,
     app: Option<String>,
 ) -> (Invitation, Option<WaitingMail>, Option<ShownSecret>) {
-    let (link, token) = LinkToken::new(user.sub, random(directory.entropy));
-    let invitation = Invitation::new(user, link.hash, app, None, directory.clock.now());
-    let address = Secret::new(format!("{}{INVITATION_PATH}?token={}", directory.issuer, token.expose()));
+    let (link, token) = LinkToken::new(user.sub, random(context.entropy));
+    let invitation = Invitation::new(user, link.hash, app, None, context.clock.now());
+    let address = Secret::new(format!("{}{INVITATION_PATH}?token={}", context.issuer, token.expose()));
     (invitation, None, Some(ShownSecret(address)))
 }
 
-async fn record_sent(directory: &Directory<'_>, sub: Subject, is_printed: bool) {
-    let event = directory.event(AuditKind::InvitationSent).for_subject(sub);
-    directory.record(if is_printed { event.with_detail("link printed") } else { event }).await;
+async fn record_sent(context: &CommandContext<'_>, sub: Subject, is_printed: bool) {
+    let event = context.event(AuditKind::InvitationSent).for_subject(sub);
+    context.record(if is_printed { event.with_detail("link printed") } else { event }).await;
 }
 
 /// Sends or prints a new link to a user without a credential, whether or not the previous link is
 /// still valid.
 pub(super) async fn resend(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user: &UserRef,
     print_link: bool,
 ) -> Result<Answer, CommandError> {
-    let sender = if print_link { None } else { Some(InvitationSender::find(directory, 1).await?) };
-    let invited_user = users::find(directory, user).await?;
-    let store = directory.store;
+    let sender = if print_link { None } else { Some(InvitationSender::find(context, 1).await?) };
+    let invited_user = users::find(context, user).await?;
+    let store = context.store;
     let (Some(user), links) =
         (store.user_record(invited_user.sub).await?, store.account_links(invited_user.sub).await?)
     else {
@@ -135,7 +135,7 @@ pub(super) async fn resend(
             let (invitation, mail) = sender.invitation(&user.value, app, language)?;
             (invitation, Some(mail), None)
         }
-        None => printed_invitation(directory, &user.value, app),
+        None => printed_invitation(context, &user.value, app),
     };
     let next = AccountLinks { invitation: Some(invitation.clone()), ..before };
     // Drop queued invitations, because their link is no longer valid.
@@ -146,13 +146,13 @@ pub(super) async fn resend(
             "the user {name} was changed at the same time; check the account and try again"
         )));
     }
-    record_sent(directory, invited_user.sub, link.is_some()).await;
-    Ok(UserAnswer { invitation_link: link, ..answer_with(directory, user.value, Some(&invitation)) }.into())
+    record_sent(context, invited_user.sub, link.is_some()).await;
+    Ok(UserAnswer { invitation_link: link, ..answer_with(context, user.value, Some(&invitation)) }.into())
 }
 
-pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let user = users::find(directory, user).await?;
-    let withdrawn = directory.store.change_account_links(user.sub, &[], |links| {
+pub(super) async fn revoke(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(context, user).await?;
+    let withdrawn = context.store.change_account_links(user.sub, &[], |links| {
         let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
         if open {
             links.invitation = None;
@@ -163,8 +163,8 @@ pub(super) async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<
         let error = format!("{} has no pending invitation", user.sign_in_name());
         return Err(CommandError::Absent(error));
     }
-    directory.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
-    directory.record(directory.event(AuditKind::InvitationWithdrawn).for_subject(user.sub)).await;
+    context.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
+    context.record(context.event(AuditKind::InvitationWithdrawn).for_subject(user.sub)).await;
     Ok(UserAnswer { invitation_withdrawn: Some(true), ..UserAnswer::from(user) }.into())
 }
 
@@ -174,14 +174,14 @@ fn is_used(user: &User, factors: Option<&Factors>) -> bool {
 }
 
 /// Returns the answer for a user, with the state of their invitation.
-pub(super) async fn answer(directory: &Directory<'_>, user: User) -> Result<UserAnswer, CommandError> {
-    let links = directory.store.account_links(user.sub).await?;
+pub(super) async fn answer(context: &CommandContext<'_>, user: User) -> Result<UserAnswer, CommandError> {
+    let links = context.store.account_links(user.sub).await?;
     let invitation = links.and_then(|links| links.value.invitation);
-    Ok(answer_with(directory, user, invitation.as_ref()))
+    Ok(answer_with(context, user, invitation.as_ref()))
 }
 
-fn answer_with(directory: &Directory<'_>, user: User, invitation: Option<&Invitation>) -> UserAnswer {
-    let state = invitation.map(|invitation| invitation.state(directory.clock.now()));
+fn answer_with(context: &CommandContext<'_>, user: User, invitation: Option<&Invitation>) -> UserAnswer {
+    let state = invitation.map(|invitation| invitation.state(context.clock.now()));
     let is_open = state.is_some_and(|state| state != InvitationState::Accepted);
     UserAnswer {
         invitation: state,
@@ -195,7 +195,7 @@ fn answer_with(directory: &Directory<'_>, user: User, invitation: Option<&Invita
 
 /// Creator of invitations and their mails.
 pub(super) struct InvitationSender<'a> {
-    directory: &'a Directory<'a>,
+    context: &'a CommandContext<'a>,
     sealgate: &'a Sealgate,
     /// Inviting administrator and their name in mails. `None` on the command line.
     inviter: Option<(Subject, String)>,
@@ -206,8 +206,8 @@ impl<'a> InvitationSender<'a> {
     ///
     /// # Errors
     /// If no server runs, mail is not configured, or the outbox lacks the capacity.
-    pub(super) async fn find(directory: &'a Directory<'a>, mails: usize) -> Result<Self, CommandError> {
-        let sealgate = match directory.mailing {
+    pub(super) async fn find(context: &'a CommandContext<'a>, mails: usize) -> Result<Self, CommandError> {
+        let sealgate = match context.mailing {
             Mailing::On(sealgate) => sealgate,
             Mailing::NoServer => {
                 return Err(CommandError::invalid(
@@ -228,11 +228,11 @@ impl<'a> InvitationSender<'a> {
                 "too many messages are queued; `sealgate mail list` shows them and the reason",
             ));
         }
-        let inviter = match directory.actor {
-            Actor::Administrator(subject) => directory.store.user(subject).await?.map(|user| (subject, user.name)),
+        let inviter = match context.actor {
+            Actor::Administrator(subject) => context.store.user(subject).await?.map(|user| (subject, user.name)),
             _ => None,
         };
-        Ok(Self { directory, sealgate, inviter })
+        Ok(Self { context, sealgate, inviter })
     }
 
     /// Returns the reasons why a user cannot be invited by mail, one line each.
@@ -282,10 +282,10 @@ impl<'a> InvitationSender<'a> {
         app: Option<String>,
         language: Option<Language>,
     ) -> Result<(Invitation, WaitingMail), CommandError> {
-        let (link, token) = LinkToken::new(user.sub, random(self.directory.entropy));
+        let (link, token) = LinkToken::new(user.sub, random(self.context.entropy));
         let (inviter, inviter_name) = self.inviter.clone().unzip();
         let mail = self.mail(user, &token, inviter_name, app.as_deref(), self.language(language))?;
-        let invitation = Invitation::new(user, link.hash, app, inviter, self.directory.clock.now());
+        let invitation = Invitation::new(user, link.hash, app, inviter, self.context.clock.now());
         Ok((Invitation { language, ..invitation }, mail))
     }
 
@@ -297,13 +297,13 @@ impl<'a> InvitationSender<'a> {
         app: Option<&str>,
         language: Language,
     ) -> Result<WaitingMail, CommandError> {
-        let (entropy, now) = (self.directory.entropy, self.directory.clock.now());
+        let (entropy, now) = (self.context.entropy, self.context.clock.now());
         let to = user.email.clone().ok_or_else(|| CommandError::invalid(NEEDS_ADDRESS))?;
         let app = app.and_then(|app| self.title(app)).map(str::to_owned);
         let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
         let id = MailId::from_bytes(random(entropy));
         let message = MailMessage { to: Some(to), language, at: now, origin: None, mail };
-        self.directory.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
+        self.context.store.new_mail((id, random(entropy)), Some(user.sub), &message, now).map_err(|error| {
             tracing::error!(%error, "cannot seal an invitation; it is not sent");
             CommandError::invalid("the invitation cannot be sealed; see the server's log")
         })

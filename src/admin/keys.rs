@@ -1,30 +1,31 @@
-//! Commands about the schedule of signing keys, in the store and in the signer.
+//! Commands that change the schedule of signing keys. A change is stored, and the running signer
+//! applies it at once.
 
 use async_trait::async_trait;
 
 use crate::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use crate::command::KeyCommand;
-use crate::directory::{CommandError, Directory};
+use crate::context::{CommandContext, CommandError};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState, PublicJwk};
 use sealgate_domain::time::UnixTime;
 
-pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
-    let now = directory.clock.now();
+pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
+    let now = context.clock.now();
     if let KeyCommand::List = command {
-        return answer(&directory.store.key_ring().await?, now, directory).await;
+        return answer(&context.store.key_ring().await?, now, context).await;
     }
     if let KeyCommand::Activate { kid, early: false, .. } = &command {
-        let ring = directory.store.key_ring().await?;
-        let live = directory.store.live_nodes().await?;
-        let untaken = ring.untaken(kid, &live, now);
-        if !untaken.is_empty() {
-            return Err(CommandError::invalid(KeyFault::untaken(kid, &untaken).to_string()));
+        let ring = context.store.key_ring().await?;
+        let live = context.store.live_nodes().await?;
+        let distrusting = ring.distrusting_nodes(kid, &live, now);
+        if !distrusting.is_empty() {
+            return Err(CommandError::invalid(KeyFault::distrusted(kid, &distrusting).to_string()));
         }
     }
     if let KeyCommand::Announce { kid, .. } = &command {
-        let kids_in_token = directory.keys.scan().await.map_err(CommandError::invalid)?;
+        let kids_in_token = context.keys.scan().await.map_err(CommandError::invalid)?;
         if kids_in_token.is_some_and(|kids_in_token| !kids_in_token.contains(kid)) {
             return Err(CommandError::Absent(format!(
                 "the server does not find the key {kid} in its token; with SoftHSM, the service needs write \
@@ -32,18 +33,18 @@ pub(super) async fn execute(directory: &Directory<'_>, command: KeyCommand) -> R
             )));
         }
     }
-    let changed = directory.store.change_key_ring(|ring| change(ring, &command, now, directory)).await?;
+    let changed = context.store.change_key_ring(|ring| change(ring, &command, now, context)).await?;
     let ring = changed.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     // Apply the change before writing the audit event, which takes time: signatures of a removed
     // key must be rejected at once.
-    directory.keys.set_key_ring(ring.clone());
+    context.keys.set_key_ring(ring.clone());
     if let KeyCommand::Begin { .. } = command {
         // `Begin` does not change the published schedule, so it has no audit event. The later
         // announcement has one.
-        return answer(&ring, now, directory).await;
+        return answer(&ring, now, context).await;
     }
-    directory.record(directory.event(AuditKind::KeysChanged).with_detail(description(&command))).await;
-    answer(&ring, now, directory).await
+    context.record(context.event(AuditKind::KeysChanged).with_detail(description(&command))).await;
+    answer(&ring, now, context).await
 }
 
 /// Describes the change of a key for the audit log.
@@ -51,48 +52,57 @@ fn description(command: &KeyCommand) -> String {
     match command {
         KeyCommand::List => "list".to_owned(),
         KeyCommand::Begin { id, .. } => format!("begin {id}"),
-        KeyCommand::RetireNode { node, now } => format!("retire node {node}{}", if *now { " now" } else { "" }),
+        KeyCommand::RetireNode { node, at_once } => format!("retire node {node}{}", if *at_once { " now" } else { "" }),
         KeyCommand::Announce { kid, .. } => format!("announce {kid}"),
         KeyCommand::Activate { kid, early, .. } => format!("activate {kid}{}", if *early { " early" } else { "" }),
         KeyCommand::Retire { kid } => format!("retire {kid}"),
-        KeyCommand::Remove { kid, now, .. } => format!("remove {kid}{}", if *now { " now" } else { "" }),
+        KeyCommand::Remove { kid, at_once, .. } => format!("remove {kid}{}", if *at_once { " now" } else { "" }),
     }
 }
 
-fn change(ring: &mut KeyRing, command: &KeyCommand, now: UnixTime, directory: &Directory<'_>) -> Result<(), KeyFault> {
-    let times = directory.key_times;
+fn change(
+    ring: &mut KeyRing,
+    command: &KeyCommand,
+    now: UnixTime,
+    context: &CommandContext<'_>,
+) -> Result<(), KeyFault> {
+    let times = context.key_times;
     match command {
         KeyCommand::List => Ok(()),
-        KeyCommand::Begin { id, others } => ring.begin_key(id, others, now),
-        KeyCommand::RetireNode { node, now: at_once } => {
+        KeyCommand::Begin { id, other_kids } => ring.begin_key(id, other_kids, now),
+        KeyCommand::RetireNode { node, at_once } => {
             ring.retire_node(node, *at_once, now, times);
             Ok(())
         }
-        KeyCommand::Announce { kid, id, others } => {
-            ring.announce(kid, others, now)?;
+        KeyCommand::Announce { kid, id, other_kids } => {
+            ring.announce(kid, other_kids, now)?;
             ring.forget_id(id);
             Ok(())
         }
         KeyCommand::Activate { kid, at, early } => ring.activate(kid, *at, *early, now, times),
         KeyCommand::Retire { kid } => ring.retire(kid, now, times),
-        KeyCommand::Remove { kid, now: false, .. } => ring.remove(kid, now, times),
-        KeyCommand::Remove { kid, now: true, in_token } => {
-            ring.remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|kids| kids.iter().any(|own| own == kid)))
+        KeyCommand::Remove { kid, at_once: false, .. } => ring.remove(kid, now, times),
+        KeyCommand::Remove { kid, at_once: true, in_token } => {
+            ring.remove_now(kid, now, |kid| in_token.as_ref().is_none_or(|kids| kids.iter().any(|known| known == kid)))
         }
     }
 }
 
-pub(super) async fn answer(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Result<Answer, CommandError> {
+pub(super) async fn answer(
+    ring: &KeyRing,
+    now: UnixTime,
+    context: &CommandContext<'_>,
+) -> Result<Answer, CommandError> {
     // The change has succeeded. Ignore an error here, because it would report the change as failed.
-    let live = directory.store.live_nodes().await.unwrap_or_default();
-    let untaken_by = |life: &KeyLife| match ring.state(life, now) {
+    let live = context.store.live_nodes().await.unwrap_or_default();
+    let distrusted_by = |life: &KeyLife| match ring.state(life, now) {
         KeyState::PrePublished | KeyState::Active => {
-            ring.untaken(&life.kid, &live, now).into_iter().map(str::to_owned).collect()
+            ring.distrusting_nodes(&life.kid, &live, now).into_iter().map(str::to_owned).collect()
         }
         KeyState::Retired | KeyState::Removed => Vec::new(),
     };
     let keys = ring.keys().iter().map(|life| KeyAnswer {
-        untaken_by: untaken_by(life),
+        distrusted_by: distrusted_by(life),
         life: life.clone(),
         state: ring.state(life, now),
     });
@@ -100,24 +110,27 @@ pub(super) async fn answer(ring: &KeyRing, now: UnixTime, directory: &Directory<
         keys: keys.collect(),
         // The command line compares these ids with the keys in the token.
         unannounced_ids: ring.unannounced_ids().to_vec(),
-        rotation: rotation(ring, now, directory),
+        rotation: rotation(ring, now, context),
     }))
 }
 
 /// Returns the schedule of automatic rotation, and the error that prevents it.
-pub(super) fn rotation(ring: &KeyRing, now: UnixTime, directory: &Directory<'_>) -> Rotation {
-    let Some(every) = directory.rotate else { return Rotation::default() };
-    let next = ring.next_rotation(every, directory.key_times, now);
+pub(super) fn rotation(ring: &KeyRing, now: UnixTime, context: &CommandContext<'_>) -> Rotation {
+    let Some(every) = context.rotate else { return Rotation::default() };
+    let next = ring.next_rotation(every, context.key_times, now);
     Rotation {
         next_key_at: next.as_ref().and_then(|next| next.publish_at),
         next_rotation_at: next.as_ref().map(|next| next.activate_at),
-        fault: directory.keys.rotation_fault(),
+        fault: context.keys.rotation_fault(),
     }
 }
 
-/// Holder of the signing keys.
+/// Access of commands to the signer of the running server.
+///
+/// Most commands only read the token or change the schedule of the keys. `node admit` also signs:
+/// it endorses the key of the new node, and signs the data key that it sends to the node.
 #[async_trait]
-pub trait KeyHolder: Send + Sync {
+pub trait SignerAccess: Send + Sync {
     /// Returns the key ids in the token. Returns `None` if no signer runs.
     ///
     /// # Errors
@@ -147,7 +160,7 @@ pub trait KeyHolder: Send + Sync {
 }
 
 #[async_trait]
-impl KeyHolder for Sealgate {
+impl SignerAccess for Sealgate {
     async fn scan(&self) -> Result<Option<Vec<String>>, String> {
         let signer = self.issuer.signer();
         signer.scan().await?;
@@ -174,12 +187,12 @@ impl KeyHolder for Sealgate {
     }
 }
 
-/// Implementation for a store that is not served: no signer runs.
+/// Implementation for commands that open the store while no server runs: there is no signer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSigner;
 
 #[async_trait]
-impl KeyHolder for NoSigner {
+impl SignerAccess for NoSigner {
     async fn scan(&self) -> Result<Option<Vec<String>>, String> {
         Ok(None)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::answer::{Answer, EndedAnswer, ListPage, MailAnswer, Rows};
 use super::command::MailCommand;
-use super::directory::{CommandError, Directory};
+use super::context::{CommandContext, CommandError};
 use sealgate_domain::mail::MailId;
 use sealgate_domain::time::UnixTime;
 
@@ -45,15 +45,15 @@ impl fmt::Display for MailCursor {
     }
 }
 
-pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> Result<Answer, CommandError> {
-    let store = directory.store;
+pub(super) async fn execute(context: &CommandContext<'_>, command: MailCommand) -> Result<Answer, CommandError> {
+    let store = context.store;
     match command {
         MailCommand::List { sent, after } => {
             let cursor = after.as_deref().and_then(MailCursor::parse);
-            if sent { list_sent(directory, cursor).await } else { list(directory, cursor).await }
+            if sent { list_sent(context, cursor).await } else { list(context, cursor).await }
         }
         MailCommand::Retry { id } => {
-            if !store.retry_mail(parse_id(&id)?, directory.clock.now()).await? {
+            if !store.retry_mail(parse_id(&id)?, context.clock.now()).await? {
                 return Err(absent(&id));
             }
             Ok(EndedAnswer { id: Some(id), retried: Some(true), ..EndedAnswer::from(()) }.into())
@@ -70,27 +70,27 @@ pub(super) async fn execute(directory: &Directory<'_>, command: MailCommand) -> 
 /// Lists failed mails, then queued ones.
 ///
 /// A page may be shorter than the maximum. The last page is empty.
-async fn list(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
+async fn list(context: &CommandContext<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
     let (given_up, waiting) = match cursor {
         Some(MailCursor::Waiting(at, id)) => (None, Some((at, id))),
         Some(MailCursor::GivenUp(at, id)) => (Some((at, id)), None),
         _ => (None, None),
     };
     if waiting.is_none() {
-        let dead = directory.store.dead_mails(given_up, MAX_SHOWN).await?;
+        let dead = context.store.dead_mails(given_up, MAX_SHOWN).await?;
         if let Some(last) = dead.last() {
             let next = MailCursor::GivenUp(last.at, last.mail.id);
             return Ok(page(dead.into_iter().map(MailAnswer::given_up), Some(next)));
         }
     }
-    let waiting = directory.store.waiting_mails_after(waiting, MAX_SHOWN).await?;
+    let waiting = context.store.waiting_mails_after(waiting, MAX_SHOWN).await?;
     let next = waiting.last().map(|last| MailCursor::Waiting(last.value.due_at, last.value.id));
     Ok(page(waiting.into_iter().map(|mail| MailAnswer::waiting(mail.value)), next))
 }
 
-async fn list_sent(directory: &Directory<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
+async fn list_sent(context: &CommandContext<'_>, cursor: Option<MailCursor>) -> Result<Answer, CommandError> {
     let after = cursor.and_then(|cursor| if let MailCursor::Sent(at, id) = cursor { Some((at, id)) } else { None });
-    let mails = directory.store.sent_mails(after, MAX_SHOWN).await?;
+    let mails = context.store.sent_mails(after, MAX_SHOWN).await?;
     let next = mails.last().map(|last| MailCursor::Sent(last.at, last.id));
     Ok(page(mails.into_iter().map(MailAnswer::sent), next))
 }

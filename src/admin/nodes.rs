@@ -4,7 +4,7 @@
 
 use super::answer::Answer;
 use super::command::NodeCommand;
-use super::directory::{CommandError, Directory};
+use super::context::{CommandContext, CommandError};
 use super::keys::answer;
 use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest};
 use sealgate_domain::audit::AuditKind;
@@ -12,9 +12,9 @@ use sealgate_domain::key_ring::{KeyFault, KeyRing, KeyState, PublicJwk, statemen
 use sealgate_domain::secret::{base64url, from_base64url};
 use sealgate_domain::time::UnixTime;
 
-pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, command: NodeCommand) -> Result<Answer, CommandError> {
     let NodeCommand::Admit { node, key, enrolment } = command;
-    let request = directory.store.node_request(&node).await?.filter(|request| request.node == node);
+    let request = context.store.node_request(&node).await?.filter(|request| request.node == node);
     let absent = || {
         CommandError::Absent(format!("the node {node} has made no request; run `sealgate node request` on that node"))
     };
@@ -31,49 +31,47 @@ pub(super) async fn execute(directory: &Directory<'_>, command: NodeCommand) -> 
     }
     // Only the node itself may decide which key it trusts. Otherwise an attacker who can write to
     // the database could make the node trust the attacker's key.
-    let signed = request.statement(directory.issuer);
-    if !signed.is_some_and(|signed| directory.keys.has_signed(&request.key, &signed, &request.signature)) {
+    let signed = request.statement(context.issuer);
+    if !signed.is_some_and(|signed| context.keys.has_signed(&request.key, &signed, &request.signature)) {
         return Err(CommandError::invalid(format!(
             "the request of the node {node} in the database is not the one that the node signed: an attacker \
              may have changed the request. Repeat the request, and find out which programs can write to the database"
         )));
     }
-    let now = directory.clock.now();
-    let admission = Admission { directory, request: &request, now };
-    let ring = admission.ring(directory.store.key_ring().await?)?;
+    let now = context.clock.now();
+    let admission = Admission { context, request: &request, now };
+    let ring = admission.ring(context.store.key_ring().await?)?;
     let trusted_key = admission.trusted_key(&ring)?;
     let life = ring.find(&key).ok_or_else(|| CommandError::invalid("the key is not in the key ring"))?;
     let endorsement =
-        statement(life, directory.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
+        statement(life, context.issuer).ok_or_else(|| CommandError::invalid("the key cannot be endorsed"))?;
     let endorsement = admission.sign(endorsement).await?;
     // Send the data key before the key ring changes. Until the ring has an entry of the node, the
     // node does not start and keeps its request, so the command can be repeated.
     admission.send_data_key(trusted_key).await?;
-    let trusted = ring.find(&request.trusted).and_then(|life| statement(life, directory.issuer));
-    if !trusted.is_some_and(|signed| directory.keys.has_signed(&request.key, &signed, &request.endorsement.signature)) {
+    let trusted = ring.find(&request.trusted).and_then(|life| statement(life, context.issuer));
+    if !trusted.is_some_and(|signed| context.keys.has_signed(&request.key, &signed, &request.endorsement.signature)) {
         return Err(CommandError::invalid(format!(
             "the node {node} has not endorsed the key {} in its current form; repeat its request",
             request.trusted
         )));
     }
     let by_node = from_base64url(&request.endorsement.signature).unwrap_or_default();
-    let changed = directory.store.change_key_ring(|ring| {
+    let changed = context.store.change_key_ring(|ring| {
         *ring = admission.admitted(ring.clone())?;
         ring.endorse(&key, &request.trusted, &endorsement, now);
         ring.endorse(&request.trusted, &key, &by_node, now);
         Ok(())
     });
     let ring = changed.await?.map_err(|fault| CommandError::invalid(fault.to_string()))?;
-    directory.keys.set_key_ring(ring.clone());
-    directory
-        .record(directory.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}")))
-        .await;
-    answer(&ring, now, directory).await
+    context.keys.set_key_ring(ring.clone());
+    context.record(context.event(AuditKind::KeysChanged).with_detail(format!("admit {key} of the node {node}"))).await;
+    answer(&ring, now, context).await
 }
 
 /// Admission of a node that has made a request.
 struct Admission<'a> {
-    directory: &'a Directory<'a>,
+    context: &'a CommandContext<'a>,
     request: &'a NodeRequest,
     now: UnixTime,
 }
@@ -90,7 +88,7 @@ impl Admission<'_> {
             .find(&kid)
             .is_some_and(|life| life.holder.as_ref() == Some(node) && ring.state(life, self.now) != KeyState::Removed);
         if !is_in {
-            ring.admit(node, key.clone(), self.now, self.directory.key_times)?;
+            ring.admit(node, key.clone(), self.now, self.context.key_times)?;
         }
         Ok(ring)
     }
@@ -113,7 +111,7 @@ impl Admission<'_> {
 
     async fn sign(&self, message: Vec<u8>) -> Result<Vec<u8>, CommandError> {
         let NodeRequest { node, trusted, .. } = self.request;
-        let signed = self.directory.keys.sign(trusted, message).await.map_err(CommandError::invalid)?;
+        let signed = self.context.keys.sign(trusted, message).await.map_err(CommandError::invalid)?;
         signed.ok_or_else(|| {
             CommandError::invalid(format!(
                 "the request of the node {node} trusts the key {trusted}; run this command on the node that \
@@ -124,7 +122,7 @@ impl Admission<'_> {
 
     /// Sends the encrypted data key to the node, if the cluster has a data key.
     async fn send_data_key(&self, by: PublicJwk) -> Result<(), CommandError> {
-        let (Directory { store, issuer, .. }, request) = (self.directory, self.request);
+        let (CommandContext { store, issuer, .. }, request) = (self.context, self.request);
         let encrypted = store.encrypt_data_key(&request.enrolment, request.hash);
         let encrypted = encrypted.map_err(|error| CommandError::invalid(error.to_string()))?;
         let Some((data_key_id, ciphertext)) = encrypted else {

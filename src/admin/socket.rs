@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::answer::{Answer, RunningServer, ServerWork};
 use crate::command::Command;
-use crate::directory::{CommandError, Directory};
+use crate::context::{CommandContext, CommandError};
 use crate::execute::{Reload, execute};
 use crate::wire;
 use crate::wire::Reply;
@@ -116,14 +116,14 @@ fn is_live(path: &Path) -> Result<bool, BindError> {
 /// Removes the socket.
 pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn Reload>, stop: watch::Receiver<bool>) {
     let started_at = sealgate.clock.now();
-    let carry_out = move |command| {
+    let execute_command = move |command| {
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
         async move {
             match command {
                 Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
                 command => {
                     let sealgate = sealgate.current();
-                    let mut answer = execute(&Directory::new(&sealgate), command).await?;
+                    let mut answer = execute(&CommandContext::new(&sealgate), command).await?;
                     if let Answer::Status(status) = &mut answer {
                         let server = &sealgate.config.server;
                         status.server = Some(RunningServer {
@@ -139,7 +139,7 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
             }
         }
     };
-    serve_with(socket, carry_out, stop).await;
+    serve_with(socket, execute_command, stop).await;
 }
 
 fn work(sealgate: &Sealgate) -> ServerWork {
@@ -182,7 +182,7 @@ where
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(converse(stream, Arc::clone(&execute)));
+                        connections.spawn(serve_connection(stream, Arc::clone(&execute)));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the admin socket failed");
@@ -204,7 +204,7 @@ where
     }
 }
 
-async fn converse<E, F>(mut stream: UnixStream, execute: Arc<E>)
+async fn serve_connection<E, F>(mut stream: UnixStream, execute: Arc<E>)
 where
     E: Fn(Command) -> F,
     F: Future<Output = Result<Answer, CommandError>>,
@@ -218,7 +218,7 @@ where
     // The peer has disconnected, or has sent too much without a line break. No answer is possible.
     let Ok(Ok(Some(line))) = read else { return };
     let reply = match serde_json::from_slice::<Command>(&line) {
-        Ok(command) => carry_out(execute(command)).await,
+        Ok(command) => execute_in_time(execute(command)).await,
         // The parser's error could repeat a password.
         Err(_) => Reply::Errors(vec![format!(
             "the running server (version {}) does not know this command; restart it after an upgrade",
@@ -235,7 +235,7 @@ async fn answer(stream: &mut UnixStream, reply: &Reply) {
     let _ = timeout(wire::LINE_TIMEOUT, stream.write_all(&line)).await;
 }
 
-async fn carry_out(command: impl Future<Output = Result<Answer, CommandError>>) -> Reply {
+async fn execute_in_time(command: impl Future<Output = Result<Answer, CommandError>>) -> Reply {
     match timeout(wire::EXECUTION_TIMEOUT, command).await {
         Ok(Ok(answer)) => Reply::Answer(answer),
         Ok(Err(error)) => Reply::Errors(error.into_lines()),
@@ -268,7 +268,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::answer::Reloaded;
+    use crate::answer::ReloadAnswer;
     use crate::wire::{AskError, ask};
 
     struct Running {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     async fn fine(_: Command) -> Result<Answer, CommandError> {
-        Ok(Answer::Reloaded(Reloaded { config: "/sealgate.toml".into(), changed: Vec::new() }))
+        Ok(Answer::Reloaded(ReloadAnswer { config: "/sealgate.toml".into(), changed: Vec::new() }))
     }
 
     async fn exchange(path: &Path, sent: &[u8]) -> Vec<u8> {

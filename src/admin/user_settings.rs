@@ -120,13 +120,13 @@ pub struct InviteArguments {
 
 /// Invitation of one user, or of the users of a file.
 #[derive(Debug)]
-pub enum Invited {
+pub enum InvitationTarget {
     One(Box<Invitee>),
     /// Users of the file at this path.
     Many(PathBuf, Box<Invitees>),
 }
 
-impl From<InviteArguments> for Invited {
+impl From<InviteArguments> for InvitationTarget {
     fn from(arguments: InviteArguments) -> Self {
         let InviteArguments { username, phone, picture, roles, groups, app, language, print_link, dry_run, .. } =
             arguments;

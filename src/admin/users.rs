@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::UserCommand;
-use crate::directory::{CommandError, Directory, Mailing, PAGE};
+use crate::context::{CommandContext, CommandError, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
@@ -24,49 +24,49 @@ use sealgate_domain::username::Username;
 use sealgate_store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
 use sealgate_system::clock::random;
 
-pub(super) async fn execute(directory: &Directory<'_>, command: UserCommand) -> Result<Answer, CommandError> {
+pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
-        UserCommand::Add(new) => add(directory, *new).await,
-        UserCommand::Import(import) => import::execute(directory, *import).await,
+        UserCommand::Add(new) => add(context, *new).await,
+        UserCommand::Import(import) => import::execute(context, *import).await,
         UserCommand::List { after } | UserCommand::Export { after, .. } => {
-            list(directory, after.as_deref().and_then(Subject::parse)).await
+            list(context, after.as_deref().and_then(Subject::parse)).await
         }
         UserCommand::Show(user) => {
-            let user = find(directory, &user).await?;
-            Ok(invitations::answer(directory, user).await?.into())
+            let user = find(context, &user).await?;
+            Ok(invitations::answer(context, user).await?.into())
         }
-        UserCommand::InviteUser(invitee) => invitations::invite(directory, *invitee).await,
-        UserCommand::ResendInvitation { user, print_link } => invitations::resend(directory, &user, print_link).await,
-        UserCommand::RevokeInvitation(user) => invitations::revoke(directory, &user).await,
-        UserCommand::InviteMany(invitees) => bulk_invitation::execute(directory, *invitees).await,
+        UserCommand::InviteUser(invitee) => invitations::invite(context, *invitee).await,
+        UserCommand::ResendInvitation { user, print_link } => invitations::resend(context, &user, print_link).await,
+        UserCommand::RevokeInvitation(user) => invitations::revoke(context, &user).await,
+        UserCommand::InviteMany(invitees) => bulk_invitation::execute(context, *invitees).await,
         // The command line sends `InviteUser` or `InviteMany` instead.
         UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_user or invite_many")),
-        UserCommand::Set { user, changes } => set(directory, &user, &changes).await,
-        UserCommand::SetPassword { user, password } => set_password(directory, &user, &password.secret).await,
-        UserCommand::Disable(ending) => disable(directory, &ending.user).await,
+        UserCommand::Set { user, changes } => set(context, &user, &changes).await,
+        UserCommand::SetPassword { user, password } => set_password(context, &user, &password.secret).await,
+        UserCommand::Disable(ending) => disable(context, &ending.user).await,
         UserCommand::Enable(user) => {
-            let user = set_state(directory, &user, UserState::Enabled).await?;
-            directory.record(directory.event(AuditKind::UserEnabled).for_subject(user.sub)).await;
+            let user = set_state(context, &user, UserState::Enabled).await?;
+            context.record(context.event(AuditKind::UserEnabled).for_subject(user.sub)).await;
             Ok(UserAnswer::from(user).into())
         }
-        UserCommand::Delete(ending) => delete(directory, &ending.user).await,
-        UserCommand::Revoke(ending) => revoke(directory, &ending.user).await,
+        UserCommand::Delete(ending) => delete(context, &ending.user).await,
+        UserCommand::Revoke(ending) => revoke(context, &ending.user).await,
         UserCommand::ListAccesses(user) => {
-            let (sub, now) = (find(directory, &user).await?.sub, directory.clock.now());
+            let (sub, now) = (find(context, &user).await?.sub, context.clock.now());
             let accesses =
-                open_accesses::of_user(directory.store, directory.apps, sub, directory.keep_signed_in, now).await?;
+                open_accesses::of_user(context.store, context.apps, sub, context.keep_signed_in, now).await?;
             Ok(ListPage::answer(Rows::OpenAccesses(accesses), None::<String>))
         }
-        UserCommand::ListFactors(user) => factors::list(directory, &user).await,
-        UserCommand::ResetFactors(user) => factors::reset(directory, &user).await,
-        UserCommand::UnblockFactors(user) => factors::unblock(directory, &user).await,
+        UserCommand::ListFactors(user) => factors::list(context, &user).await,
+        UserCommand::ResetFactors(user) => factors::reset(context, &user).await,
+        UserCommand::UnblockFactors(user) => factors::unblock(context, &user).await,
     }
 }
 
-async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandError> {
-    let now = directory.clock.now();
+async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, CommandError> {
+    let now = context.clock.now();
     let mut user = User {
-        sub: Subject::from_random(random(directory.entropy)),
+        sub: Subject::from_random(random(context.entropy)),
         email: new.names.email,
         email_verified: new.email_verified,
         username: new.names.username,
@@ -82,39 +82,39 @@ async fn add(directory: &Directory<'_>, new: NewUser) -> Result<Answer, CommandE
         updated_at: now,
     };
     let password = &new.password.secret;
-    let refused = directory.passwords.check(password, &Owner::of(&user)).await?.err().map(|fault| fault.to_string());
+    let refused = context.passwords.check(password, &Owner::of(&user)).await?.err().map(|fault| fault.to_string());
     let faults: Vec<String> = refused.into_iter().chain(faults(&user)).collect();
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    if let Some(conflict) = find_conflict(directory, &user).await? {
+    if let Some(conflict) = find_conflict(context, &user).await? {
         return Err(conflict);
     }
-    user.password = Some(directory.passwords.hash(password, random(directory.entropy)).await?);
-    match directory.store.add_user(&user).await? {
+    user.password = Some(context.passwords.hash(password, random(context.entropy)).await?);
+    match context.store.add_user(&user).await? {
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
         AddOutcome::Exists => {
-            return Err(find_conflict(directory, &user).await?.unwrap_or_else(|| name_taken(&user)));
+            return Err(find_conflict(context, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
-    directory.record(directory.event(AuditKind::UserCreated).for_subject(user.sub)).await;
+    context.record(context.event(AuditKind::UserCreated).for_subject(user.sub)).await;
     Ok(UserAnswer::from(user).into())
 }
 
-async fn list(directory: &Directory<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
-    let users = directory.store.users(after, PAGE).await?;
+async fn list(context: &CommandContext<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
+    let users = context.store.users(after, PAGE).await?;
     let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
     let mut rows = Vec::with_capacity(users.len());
     for user in users {
-        rows.push(invitations::answer(directory, user).await?);
+        rows.push(invitations::answer(context, user).await?);
     }
     Ok(ListPage::answer(Rows::Users(rows), next))
 }
 
-async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
-    let before = find(directory, user).await?;
-    let now = directory.clock.now();
+async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
+    let before = find(context, user).await?;
+    let now = context.clock.now();
     let change = |user: &mut User| change(user, changes, now);
     let mut next = before.clone();
     change(&mut next);
@@ -138,9 +138,9 @@ async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -
     let left = |before: &User, after: &User| {
         let key = |user: &User| user.email.as_ref().map(Email::lookup_key);
         let is_moved = key(before) != key(after);
-        is_moved.then(|| AddressLeft { mails: notice_to_old_address(directory, before), links: remove_links })
+        is_moved.then(|| AddressLeft { mails: notice_to_old_address(context, before), links: remove_links })
     };
-    let user = match directory.store.rename_user_and_tell(before.sub, change, left).await? {
+    let user = match context.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(user)),
         RenameOutcome::EmailTaken => return Err(next.email.as_ref().map_or_else(|| name_taken(&next), email_taken)),
@@ -151,8 +151,8 @@ async fn set(directory: &Directory<'_>, user: &UserRef, changes: &UserChanges) -
     };
     let fields = changed_fields(&before, &user);
     if !fields.is_empty() {
-        let event = directory.event(AuditKind::UserChanged).for_subject(user.sub);
-        directory.record(event.with_detail(fields.join(", "))).await;
+        let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
+        context.record(event.with_detail(fields.join(", "))).await;
     }
     Ok(UserAnswer::from(user).into())
 }
@@ -166,18 +166,18 @@ fn remove_links(links: &mut AccountLinks) {
 
 /// Creates the notification to the previous address, if there is one. The audit event triggers the
 /// notification to the new address.
-fn notice_to_old_address(directory: &Directory<'_>, before: &User) -> Vec<WaitingMail> {
-    let (Mailing::On(sealgate), Some(address)) = (directory.mailing, &before.email) else { return Vec::new() };
+fn notice_to_old_address(context: &CommandContext<'_>, before: &User) -> Vec<WaitingMail> {
+    let (Mailing::On(sealgate), Some(address)) = (context.mailing, &before.email) else { return Vec::new() };
     if !sealgate.has_room_for(MailKind::Notice) {
         tracing::warn!(subject = %before.sub, "the old address is not notified of the change: too many \
             messages are queued");
         return Vec::new();
     }
-    let (id, now) = (MailId::from_bytes(random(directory.entropy)), directory.clock.now());
+    let (id, now) = (MailId::from_bytes(random(context.entropy)), context.clock.now());
     let mail = Mail::Notice { notice: Notice::AdministratorActed, count: 1 };
     let language = sealgate.config.pages.default_language;
     let message = MailMessage { to: Some(address.clone()), language, at: now, origin: None, mail };
-    match directory.store.new_mail((id, random(directory.entropy)), Some(before.sub), &message, now) {
+    match context.store.new_mail((id, random(context.entropy)), Some(before.sub), &message, now) {
         Ok(mail) => vec![mail],
         Err(error) => {
             tracing::error!(%error, "cannot seal a message; it is not sent");
@@ -243,55 +243,53 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
 }
 
 async fn set_password(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user_ref: &UserRef,
     password: &Secret,
 ) -> Result<Answer, CommandError> {
-    let user = find(directory, user_ref).await?;
+    let user = find(context, user_ref).await?;
     if let Some(source) = &user.source {
         return Err(CommandError::invalid(format!(
             "the directory {} keeps this user's password; change it in the directory",
             source.link.source
         )));
     }
-    let judged = directory.passwords.check(password, &Owner::of(&user)).await?;
+    let judged = context.passwords.check(password, &Owner::of(&user)).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
-    let hash = directory.passwords.hash(password, random(directory.entropy)).await?;
-    let (user, ended) = change_and_end(directory, user_ref, sub, |user| user.password = Some(hash.clone())).await?;
-    directory.record(directory.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
+    let hash = context.passwords.hash(password, random(context.entropy)).await?;
+    let (user, ended) = change_and_end(context, user_ref, sub, |user| user.password = Some(hash.clone())).await?;
+    context.record(context.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
-async fn disable(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let sub = find(directory, user).await?.sub;
+async fn disable(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = find(context, user).await?.sub;
     // Revoke all access, so that neither old sessions nor old refresh tokens work after enabling.
-    let (user, ended) = change_and_end(directory, user, sub, |user| user.state = UserState::Disabled).await?;
-    directory
-        .record(directory.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string()))
-        .await;
+    let (user, ended) = change_and_end(context, user, sub, |user| user.state = UserState::Disabled).await?;
+    context.record(context.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
-async fn set_state(directory: &Directory<'_>, user: &UserRef, state: UserState) -> Result<User, CommandError> {
-    let sub = find(directory, user).await?.sub;
-    let changed = directory.store.change_user(sub, |user| user.state = state).await?;
+async fn set_state(context: &CommandContext<'_>, user: &UserRef, state: UserState) -> Result<User, CommandError> {
+    let sub = find(context, user).await?.sub;
+    let changed = context.store.change_user(sub, |user| user.state = state).await?;
     changed.ok_or_else(|| absent(user))
 }
 
-async fn delete(directory: &Directory<'_>, user_ref: &UserRef) -> Result<Answer, CommandError> {
-    let user = find(directory, user_ref).await?;
-    if !directory.store.delete_user(user.sub, directory.clock.now()).await? {
+async fn delete(context: &CommandContext<'_>, user_ref: &UserRef) -> Result<Answer, CommandError> {
+    let user = find(context, user_ref).await?;
+    if !context.store.delete_user(user.sub, context.clock.now()).await? {
         return Err(absent(user_ref));
     }
-    directory.record(directory.event(AuditKind::UserDeleted).for_subject(user.sub)).await;
+    context.record(context.event(AuditKind::UserDeleted).for_subject(user.sub)).await;
     Ok(UserAnswer { deleted: Some(true), ..UserAnswer::from(user) }.into())
 }
 
-async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let sub = find(directory, user).await?.sub;
-    let ended = end_everything(directory, sub).await?;
-    directory.record(directory.event(AuditKind::UserRevoked).for_subject(sub).with_detail(ended.to_string())).await;
+async fn revoke(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let sub = find(context, user).await?.sub;
+    let ended = end_everything(context, sub).await?;
+    context.record(context.event(AuditKind::UserRevoked).for_subject(sub).with_detail(ended.to_string())).await;
     let (sessions_ended, grants_ended) = (Some(ended.sessions), Some(ended.grants));
     Ok(EndedAnswer { sub: Some(sub), sessions_ended, grants_ended, ..EndedAnswer::from(()) }.into())
 }
@@ -301,19 +299,19 @@ async fn revoke(directory: &Directory<'_>, user: &UserRef) -> Result<Answer, Com
 /// The revocation begins with the commit of the change. So it also ends a session or a grant that
 /// another request obtains with the old credentials during the change.
 async fn change_and_end(
-    directory: &Directory<'_>,
+    context: &CommandContext<'_>,
     user: &UserRef,
     sub: Subject,
     change: impl Fn(&mut User) + Send,
 ) -> Result<(User, Ended), CommandError> {
-    let revocation = directory.store.new_revocation(sub, EndReason::Administrator, directory.clock.now());
-    let changed = directory.store.change_user_with(&revocation, change).await?;
+    let revocation = context.store.new_revocation(sub, EndReason::Administrator, context.clock.now());
+    let changed = context.store.change_user_with(&revocation, change).await?;
     let user = changed.ok_or_else(|| absent(user))?;
-    Ok((user, directory.store.carry_out(&revocation).await?))
+    Ok((user, context.store.carry_out(&revocation).await?))
 }
 
-async fn end_everything(directory: &Directory<'_>, sub: Subject) -> Result<Ended, CommandError> {
-    Ok(directory.store.revoke_user(sub, EndReason::Administrator, directory.clock.now()).await?)
+async fn end_everything(context: &CommandContext<'_>, sub: Subject) -> Result<Ended, CommandError> {
+    Ok(context.store.revoke_user(sub, EndReason::Administrator, context.clock.now()).await?)
 }
 
 fn with_ended(user: User, ended: Ended) -> Answer {
@@ -356,11 +354,11 @@ impl fmt::Display for UserRef {
 }
 
 /// Returns the user, or an error if there is none.
-pub(super) async fn find(directory: &Directory<'_>, user: &UserRef) -> Result<User, CommandError> {
+pub(super) async fn find(context: &CommandContext<'_>, user: &UserRef) -> Result<User, CommandError> {
     let stored_user = match user {
-        UserRef::Sub(sub) => directory.store.user(*sub).await?,
-        UserRef::Email(email) => directory.store.user_by_email(email).await?,
-        UserRef::Username(username) => directory.store.user_by_username(username).await?,
+        UserRef::Sub(sub) => context.store.user(*sub).await?,
+        UserRef::Email(email) => context.store.user_by_email(email).await?,
+        UserRef::Username(username) => context.store.user_by_username(username).await?,
     };
     stored_user.ok_or_else(|| absent(user))
 }
@@ -374,14 +372,14 @@ pub(super) fn absent(user: &UserRef) -> CommandError {
 }
 
 /// Returns the error if an existing user has the e-mail address or the username.
-pub(super) async fn find_conflict(directory: &Directory<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
+pub(super) async fn find_conflict(context: &CommandContext<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
     if let Some(email) = &new.email
-        && directory.store.user_by_email(email).await?.is_some()
+        && context.store.user_by_email(email).await?.is_some()
     {
         return Ok(Some(email_taken(email)));
     }
     match &new.username {
-        Some(username) if directory.store.user_by_username(username).await?.is_some() => {
+        Some(username) if context.store.user_by_username(username).await?.is_some() => {
             Ok(Some(username_taken(username)))
         }
         _ => Ok(None),

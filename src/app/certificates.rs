@@ -4,7 +4,7 @@
 //! and retried later. The failure has no effect on requests. In a cluster, one node orders the
 //! certificates, and all nodes use them.
 
-mod keeping;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use sealgate_edge::Challenges;
 use sealgate_store::LeaseName;
 use sealgate_system::metrics::AcmeOutcome;
 
-use self::keeping::{Followed, Keeping};
-use crate::app::duty::LeasedTask;
+use self::storage::{CertificateStorage, SyncResult};
 use crate::app::server::Stop;
+use crate::app::task_lease::TaskLease;
 
 /// Interval of checks whether a certificate is due.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -43,8 +43,9 @@ pub(crate) fn prepare(config: &Config) -> Result<(), String> {
 /// Orders certificates until `stop`. Does nothing while the configuration has no `[acme]` section.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mut stop: Stop) {
     let is_shared = sealgate.store.is_shared();
-    let duty = is_shared.then(|| Arc::new(Mutex::new(LeasedTask::new(&sealgate, LeaseName::Certificates))));
-    let mut service = CertificateService { sealgate, challenges, duty: duty.clone(), current: None, is_failing: false };
+    let lease = is_shared.then(|| Arc::new(Mutex::new(TaskLease::new(&sealgate, LeaseName::Certificates))));
+    let mut service =
+        CertificateService { sealgate, challenges, lease: lease.clone(), current: None, is_failing: false };
     loop {
         tokio::select! {
             biased;
@@ -52,8 +53,8 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, challenges: Arc<Challenges>, mu
             () = Box::pin(service.wait_and_check()) => {}
         }
     }
-    if let Some(duty) = duty {
-        duty.lock().await.release().await;
+    if let Some(lease) = lease {
+        lease.lock().await.release().await;
     }
 }
 
@@ -61,9 +62,8 @@ struct CertificateService {
     sealgate: Arc<Sealgate>,
     challenges: Arc<Challenges>,
     /// Lease of the node that orders certificates for the whole cluster. `None` outside a cluster.
-    duty: Option<Arc<Mutex<LeasedTask>>>,
-    /// Work under the current configuration.
-    current: Option<Ordering>,
+    lease: Option<Arc<Mutex<TaskLease>>>,
+    current: Option<CertificateOrderer>,
     /// Whether the last check failed.
     is_failing: bool,
 }
@@ -82,48 +82,48 @@ impl CertificateService {
 
     async fn check(&mut self) -> Result<(), AcmeFault> {
         let config = self.sealgate.in_effect.load().acme.clone();
-        let is_current = self.current.as_ref().map(|ordering| ordering.authority.config()) == config.as_ref();
+        let is_current = self.current.as_ref().map(|orderer| orderer.authority.config()) == config.as_ref();
         // The operator may have corrected the cause of the failures.
         let retries_now = !is_current && self.current.take().is_some();
         let Some(config) = config else { return Ok(()) };
         if self.current.is_none() {
-            let (sealgate, challenges, duty) =
-                (Arc::clone(&self.sealgate), Arc::clone(&self.challenges), self.duty.clone());
-            let opened = blocking(move || Ordering::open(&config, &sealgate, &challenges, duty)).await?;
+            let (sealgate, challenges, lease) =
+                (Arc::clone(&self.sealgate), Arc::clone(&self.challenges), self.lease.clone());
+            let opened = blocking(move || CertificateOrderer::open(&config, &sealgate, &challenges, lease)).await?;
             self.current = Some(opened);
         }
-        let Some(ordering) = &mut self.current else { return Ok(()) };
-        match ordering.keeping.follow(&ordering.authority).await? {
-            Followed::Alone => {}
-            Followed::Shared { state, changed, orders } => {
+        let Some(orderer) = &mut self.current else { return Ok(()) };
+        match orderer.storage.sync_from_cluster(&orderer.authority).await? {
+            SyncResult::NoCluster => {}
+            SyncResult::Cluster { state, changed, holds_lease } => {
                 for host in changed {
                     tracing::info!(host, "loaded a certificate that another node obtained");
-                    ordering.validities.remove(&host);
+                    orderer.validities.remove(&host);
                 }
-                if !orders {
-                    ordering.account = None;
+                if !holds_lease {
+                    orderer.account = None;
                     self.sealgate.metrics.acme_failing(0);
                     return Ok(());
                 }
-                ordering.state = state;
+                orderer.state = state;
             }
         }
         if retries_now {
-            ordering.state.hosts.values_mut().for_each(|host| host.not_before = 0);
+            orderer.state.hosts.values_mut().for_each(|host| host.not_before = 0);
         }
-        for host in ordering.authority.config().hosts.clone() {
-            ordering.order_if_due(&host, &self.sealgate).await;
+        for host in orderer.authority.config().hosts.clone() {
+            orderer.order_if_due(&host, &self.sealgate).await;
         }
-        let failing = ordering.state.hosts.iter().filter(|(host, state)| state.failures > 0 && ordering.orders(host));
+        let failing = orderer.state.hosts.iter().filter(|(host, state)| state.failures > 0 && orderer.orders_for(host));
         self.sealgate.metrics.acme_failing(failing.count());
         Ok(())
     }
 }
 
-/// State of the orders under one configuration.
-struct Ordering {
+/// Orders certificates under one configuration.
+struct CertificateOrderer {
     authority: Arc<AcmeAuthority>,
-    keeping: Keeping,
+    storage: CertificateStorage,
     state: AcmeState,
     account: Option<AuthorityAccount>,
     /// Validity of each host's certificate. `None` for a host without a certificate.
@@ -132,24 +132,24 @@ struct Ordering {
     windows: BTreeMap<String, (Option<RenewalWindow>, Instant)>,
 }
 
-impl Ordering {
+impl CertificateOrderer {
     /// Reads the state. Blocking I/O.
     fn open(
         config: &AcmeConfig,
         sealgate: &Arc<Sealgate>,
         challenges: &Arc<Challenges>,
-        duty: Option<Arc<Mutex<LeasedTask>>>,
+        lease: Option<Arc<Mutex<TaskLease>>>,
     ) -> Result<Self, AcmeFault> {
         let (authority, files) = (Arc::new(AcmeAuthority::new(config)?), AcmeFiles::new(config));
         // A cluster keeps this state in the store, not in files.
-        let state = if duty.is_some() { AcmeState::default() } else { files.load()? };
-        let keeping = Keeping::new(sealgate, challenges, files, duty);
-        Ok(Self { authority, keeping, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })
+        let state = if lease.is_some() { AcmeState::default() } else { files.load()? };
+        let storage = CertificateStorage::new(sealgate, challenges, files, lease);
+        Ok(Self { authority, storage, state, account: None, validities: BTreeMap::new(), windows: BTreeMap::new() })
     }
 
     /// Returns whether this configuration orders a certificate for the host.
-    fn orders(&self, host: &str) -> bool {
-        self.authority.config().hosts.iter().any(|own| own == host)
+    fn orders_for(&self, host: &str) -> bool {
+        self.authority.config().hosts.iter().any(|ordered| ordered == host)
     }
 
     /// Orders the host's certificate if it is due.
@@ -160,23 +160,23 @@ impl Ordering {
             return;
         }
         let current = match self.validities.get(host) {
-            Some(known) => *known,
-            None => self.read(host, &host_state).await,
+            Some(validity) => *validity,
+            None => self.read_validity(host, &host_state).await,
         };
         if let Some(validity) = current {
-            let window = self.window(host).await;
+            let window = self.renewal_window(host).await;
             let permille = u16::try_from(validity.starts.rem_euclid(1000)).unwrap_or_default();
             if now() < renew_at(validity, window.map(|window| window.window), permille) {
                 return;
             }
         }
-        let renewing = self.keeping.renewing();
+        let keep_lease = self.storage.keep_lease();
         let ended = tokio::select! {
             ended = Box::pin(self.order(host, current)) => ended,
-            () = renewing => return,
+            () = keep_lease => return,
         };
-        if let Err(fault) = self.keeping.present(None).await {
-            tracing::warn!(%fault, "cannot withdraw the challenge of a finished order; nodes still answer it");
+        if let Err(fault) = self.storage.answer_challenge(None).await {
+            tracing::warn!(%fault, "cannot remove the challenge of a finished order; nodes still answer it");
         }
         self.windows.remove(host);
         let outcome = match &ended {
@@ -211,11 +211,11 @@ impl Ordering {
         if let Err(fault) = self.save().await {
             tracing::error!(%fault, "the state of certificate orders could not be written");
         }
-        self.read(host, &next).await;
+        self.read_validity(host, &next).await;
     }
 
     /// Reads and caches the validity of the host's certificate.
-    async fn read(&mut self, host: &str, state: &HostState) -> Option<CertificateValidity> {
+    async fn read_validity(&mut self, host: &str, state: &HostState) -> Option<CertificateValidity> {
         let (authority, name, state) = (Arc::clone(&self.authority), host.to_owned(), state.clone());
         let read = blocking(move || Ok(authority.current(&name, &state))).await.unwrap_or_default();
         self.validities.insert(host.to_owned(), read);
@@ -223,7 +223,7 @@ impl Ordering {
     }
 
     async fn save(&mut self) -> Result<(), AcmeFault> {
-        self.keeping.save(&self.state).await
+        self.storage.save(&self.state).await
     }
 
     /// Opens the account at the authority, or registers one.
@@ -246,7 +246,7 @@ impl Ordering {
 
     /// Returns the renewal window that the authority suggests. Requests it if it is unknown or
     /// outdated.
-    async fn window(&mut self, host: &str) -> Option<RenewalWindow> {
+    async fn renewal_window(&mut self, host: &str) -> Option<RenewalWindow> {
         if let Some((window, again)) = self.windows.get(host)
             && Instant::now() < *again
         {
@@ -269,11 +269,12 @@ impl Ordering {
 
     async fn order(&mut self, host: &str, current: Option<CertificateValidity>) -> Result<(), AcmeFault> {
         let account = self.account().await?;
-        let keeping = Mutex::new(&mut self.keeping);
-        let present = async |pending: PendingChallenge| keeping.lock().await.present(Some(pending)).await;
+        let storage = Mutex::new(&mut self.storage);
+        let answer_challenge =
+            async |pending: PendingChallenge| storage.lock().await.answer_challenge(Some(pending)).await;
         let order = CertificateOrder { host, current };
-        let pem = self.authority.obtain(&account, order, present).await?;
-        self.keeping.replace(&self.authority, host, pem).await
+        let pem = self.authority.obtain(&account, order, answer_challenge).await?;
+        self.storage.replace(&self.authority, host, pem).await
     }
 }
 

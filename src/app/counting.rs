@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
+use crate::app::task_lease::TaskLease;
 use sealgate_core::state::Sealgate;
 use sealgate_store::{LeaseName, StoreError};
 
@@ -23,12 +23,16 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     if !sealgate.store.is_shared() {
         return;
     }
-    let mut counting =
-        Counting { duty: LeasedTask::new(&sealgate, LeaseName::Counting), sealgate, last: None, clients: None };
+    let mut counter = RecordCounter {
+        lease: TaskLease::new(&sealgate, LeaseName::Counting),
+        sealgate,
+        counted_at: None,
+        clients_counted_at: None,
+    };
     loop {
         let outcome = async {
             tokio::time::sleep(READ_INTERVAL).await;
-            counting.update().await
+            counter.update().await
         };
         tokio::select! {
             biased;
@@ -38,28 +42,28 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             },
         }
     }
-    counting.duty.release().await;
+    counter.lease.release().await;
 }
 
-struct Counting {
+struct RecordCounter {
     sealgate: Arc<Sealgate>,
-    duty: LeasedTask,
+    lease: TaskLease,
     /// Time of this node's last count.
-    last: Option<Instant>,
+    counted_at: Option<Instant>,
     /// Time of this node's last count of clients.
-    clients: Option<Instant>,
+    clients_counted_at: Option<Instant>,
 }
 
-impl Counting {
+impl RecordCounter {
     async fn update(&mut self) -> Result<(), StoreError> {
         let store = &self.sealgate.store;
-        if let Some(fence) = self.duty.hold().await {
+        if let Some(fence) = self.lease.acquire_or_renew().await {
             let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
-            if is_due(self.last, COUNT_INTERVAL) {
-                let with_clients = is_due(self.clients, CLIENT_COUNT_INTERVAL);
-                self.last = Some(Instant::now());
+            if is_due(self.counted_at, COUNT_INTERVAL) {
+                let with_clients = is_due(self.clients_counted_at, CLIENT_COUNT_INTERVAL);
+                self.counted_at = Some(Instant::now());
                 if store.publish_counts(&fence, with_clients).await? && with_clients {
-                    self.clients = self.last;
+                    self.clients_counted_at = self.counted_at;
                 }
             }
         }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty;
-use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
+use crate::app::task_lease;
+use crate::app::task_lease::TaskLease;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::time::UnixTime;
@@ -25,47 +25,50 @@ const READ_PAUSE: Duration = Duration::from_millis(20);
 /// Runs until `stop`. The node that holds the lease counts users at startup and every few minutes.
 /// In a cluster, every node reads the published counts.
 pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
-    let mut counting = Counting { duty: LeasedTask::new(&sealgate, LeaseName::UserCounts), sealgate, last: None };
+    let mut counter = UserCounter { lease: TaskLease::new(&sealgate, LeaseName::UserCounts), sealgate, tried_at: None };
     loop {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            outcome = counting.update() => if let Err(error) = outcome {
+            outcome = counter.update() => if let Err(error) = outcome {
                 tracing::warn!(%error, "cannot count users and their factors");
-                counting.last = Some(Instant::now());
+                counter.tried_at = Some(Instant::now());
             },
         }
         tokio::select! {
             _ = stop.changed() => break,
-            () = tokio::time::sleep(duty::CHECK_INTERVAL) => {}
+            () = tokio::time::sleep(task_lease::CHECK_INTERVAL) => {}
         }
     }
-    counting.duty.release().await;
+    counter.lease.release().await;
 }
 
-struct Counting {
+struct UserCounter {
     sealgate: Arc<Sealgate>,
-    duty: LeasedTask,
+    lease: TaskLease,
     /// Time at which this node last tried to count.
-    last: Option<Instant>,
+    tried_at: Option<Instant>,
 }
 
-impl Counting {
+impl UserCounter {
     async fn update(&mut self) -> Result<(), StoreError> {
         let is_cluster = self.sealgate.store.is_shared();
         if is_cluster {
             self.apply_published().await?;
         }
-        let is_held = self.duty.hold().await.is_some();
-        if !is_held || self.last.is_some_and(|last| last.elapsed() < COUNT_INTERVAL) || self.was_counted_by_another() {
+        let is_held = self.lease.acquire_or_renew().await.is_some();
+        if !is_held
+            || self.tried_at.is_some_and(|last| last.elapsed() < COUNT_INTERVAL)
+            || self.was_counted_by_another()
+        {
             return Ok(());
         }
-        self.last = Some(Instant::now());
-        let Some(enrolment) = count(&self.sealgate.store, &mut self.duty).await? else { return Ok(()) };
+        self.tried_at = Some(Instant::now());
+        let Some(enrolment) = count(&self.sealgate.store, &mut self.lease).await? else { return Ok(()) };
         let now = self.sealgate.clock.now();
         if !is_cluster {
             self.publish(enrolment, now);
-        } else if let Some(fence) = self.duty.hold().await {
+        } else if let Some(fence) = self.lease.acquire_or_renew().await {
             let EnrolmentShare { none, totp, security_key, passkey, reset } = enrolment;
             let published = UserCounts { none, totp, security_key, passkey, reset, at: now };
             self.sealgate.store.publish_user_counts(&fence, &published).await?;
@@ -100,9 +103,9 @@ impl Counting {
 ///
 /// Excludes disabled users and users with a pending invitation. Users and factors are merged in
 /// order of `sub`. Returns `None` if another node holds the lease.
-async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentShare>, StoreError> {
+async fn count(store: &Store, lease: &mut TaskLease) -> Result<Option<EnrolmentShare>, StoreError> {
     let mut enrolment = EnrolmentShare::default();
-    let mut factors = FactorCursor { store, after: None, read: VecDeque::new(), ended: false };
+    let mut factors = FactorCursor { store, after: None, batch: VecDeque::new(), is_ended: false };
     let mut after = None;
     loop {
         let users = store.users(after, RECORDS_PER_READ).await?;
@@ -112,17 +115,17 @@ async fn count(store: &Store, duty: &mut LeasedTask) -> Result<Option<EnrolmentS
             let factors = factors.find(user.sub).await?;
             let has_key = factors.as_ref().is_some_and(|factors| !factors.keys.is_empty());
             if user.is_enabled() && (user.has_password() || has_key) {
-                add(&mut enrolment, factors.as_ref());
+                add_user(&mut enrolment, factors.as_ref());
             }
         }
         tokio::time::sleep(READ_PAUSE).await;
-        if duty.hold().await.is_none() {
+        if lease.acquire_or_renew().await.is_none() {
             return Ok(None);
         }
     }
 }
 
-fn add(enrolment: &mut EnrolmentShare, factors: Option<&Factors>) {
+fn add_user(enrolment: &mut EnrolmentShare, factors: Option<&Factors>) {
     let place = match factors.and_then(Factors::strongest) {
         Some(FactorKind::Passkey) => &mut enrolment.passkey,
         Some(FactorKind::SecurityKey) => &mut enrolment.security_key,
@@ -137,8 +140,8 @@ fn add(enrolment: &mut EnrolmentShare, factors: Option<&Factors>) {
 struct FactorCursor<'a> {
     store: &'a Store,
     after: Option<Subject>,
-    read: VecDeque<Factors>,
-    ended: bool,
+    batch: VecDeque<Factors>,
+    is_ended: bool,
 }
 
 impl FactorCursor<'_> {
@@ -146,15 +149,15 @@ impl FactorCursor<'_> {
     /// call.
     async fn find(&mut self, subject: Subject) -> Result<Option<Factors>, StoreError> {
         loop {
-            match self.read.front() {
-                Some(front) if front.subject < subject => drop(self.read.pop_front()),
-                Some(front) if front.subject == subject => return Ok(self.read.pop_front()),
+            match self.batch.front() {
+                Some(front) if front.subject < subject => drop(self.batch.pop_front()),
+                Some(front) if front.subject == subject => return Ok(self.batch.pop_front()),
                 Some(_) => return Ok(None),
-                None if self.ended => return Ok(None),
+                None if self.is_ended => return Ok(None),
                 None => {
-                    self.read = self.store.all_factors(self.after, RECORDS_PER_READ).await?.into();
-                    self.ended = self.read.is_empty();
-                    self.after = self.read.back().map(|last| last.subject).or(self.after);
+                    self.batch = self.store.all_factors(self.after, RECORDS_PER_READ).await?.into();
+                    self.is_ended = self.batch.is_empty();
+                    self.after = self.batch.back().map(|last| last.subject).or(self.after);
                 }
             }
         }

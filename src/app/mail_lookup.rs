@@ -41,7 +41,7 @@ enum ResetReply {
 ///
 /// # Errors
 /// If the store fails or there is no data key. `request_mail` is then still queued.
-pub async fn reset(
+pub async fn answer_reset_request(
     sealgate: &Sealgate,
     now: UnixTime,
     request_mail: &Loaded<WaitingMail>,
@@ -135,7 +135,7 @@ fn new_mail(
 ///
 /// # Errors
 /// If the store fails or there is no data key. `request_mail` is then still queued.
-pub async fn address(
+pub async fn answer_address_request(
     sealgate: &Sealgate,
     now: UnixTime,
     wanted: &Loaded<WaitingMail>,

@@ -15,32 +15,38 @@ use libmimalloc_sys::{
 /// thousands of instructions per request.
 pub struct Allocator;
 
-/// Alignment of every mimalloc block of at least this size (`MI_MAX_ALIGN_SIZE`).
-const NATURAL_ALIGNMENT: usize = 16;
+/// Alignment in bytes of mimalloc blocks of 16 bytes or more (`MI_MAX_ALIGN_SIZE`). Smaller blocks
+/// are aligned to 8 bytes.
+const MAX_DEFAULT_ALIGNMENT: usize = 16;
 
-fn is_natural(size: usize, align: usize) -> bool {
-    align <= NATURAL_ALIGNMENT && align <= size
+/// Returns whether mimalloc aligns a block of this size as required without a request.
+fn is_aligned_by_default(size: usize, align: usize) -> bool {
+    align <= MAX_DEFAULT_ALIGNMENT && align <= size
 }
 
 // SAFETY: mimalloc's blocks have at least the requested size and are exclusive until they are
 // freed. The first block of a mimalloc page is at a multiple of 16, and the others follow without
 // gaps. All blocks of a page have the same size: 8 bytes, or a multiple of 16. So a block of 8
-// bytes is aligned to 8, and every larger block to 16. If `is_natural` is true, this alignment
-// suffices; otherwise the required alignment is passed to mimalloc. mimalloc frees a block by its
-// pointer alone, so a block may come from either function.
+// bytes is aligned to 8, and every larger block to 16. If `is_aligned_by_default` is true, this
+// alignment suffices; otherwise the required alignment is passed to mimalloc. mimalloc frees a
+// block by its pointer alone, so a block may come from either function.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         // SAFETY: as above.
-        unsafe { if is_natural(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast() }
+        unsafe {
+            if is_aligned_by_default(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast()
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         // SAFETY: as above.
-        unsafe { if is_natural(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) }.cast() }
+        unsafe {
+            if is_aligned_by_default(size, align) { mi_zalloc(size) } else { mi_zalloc_aligned(size, align) }.cast()
+        }
     }
 
     #[inline]
@@ -55,15 +61,19 @@ unsafe impl GlobalAlloc for Allocator {
         let block = block.cast::<c_void>();
         // SAFETY: as above; the block is mimalloc's.
         unsafe {
-            if is_natural(size, align) { mi_realloc(block, size) } else { mi_realloc_aligned(block, size, align) }
-                .cast()
+            if is_aligned_by_default(size, align) {
+                mi_realloc(block, size)
+            } else {
+                mi_realloc_aligned(block, size, align)
+            }
+            .cast()
         }
     }
 }
 
 /// Disables huge pages for this process. Call it before anything else.
 ///
-/// The allocator requests huge pages. A huge page is completely resident after its first access.
+/// mimalloc requests huge pages. A huge page is completely resident after its first access.
 /// Huge pages cost an idle process 25 MiB.
 pub(crate) fn use_small_pages() {
     const NONE: libc::c_ulong = 0;

@@ -1,7 +1,9 @@
-//! E-mail notifications to users about security-relevant changes of their accounts.
+//! Notices: e-mails to users about security-relevant changes of their accounts.
 //!
-//! Notifications are derived from audit events, so no code path can omit a notification. The e-mail
-//! is queued at the server's next periodic run, at most two seconds later.
+//! A notice is derived from an audit event, so code that records an event of a kind with a notice
+//! ([`AuditEvent::notice`]) needs no further call. Notices are queued in the outbox at the server's
+//! next periodic run, at most two seconds later. Until then they are only in memory: a notice is
+//! lost if the process is killed or if one of the two queues is full.
 
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{AuditEvent, NoticeContext};
@@ -10,31 +12,31 @@ use sealgate_domain::user::Subject;
 use sealgate_store::StoreError;
 use sealgate_system::clock::random;
 
-/// Queues notifications about the events since the last call.
-pub async fn write(sealgate: &Sealgate) {
+/// Queues the notices of the events since the last call in the outbox.
+pub async fn queue_notices(sealgate: &Sealgate) {
     let sealgate = &sealgate.current();
-    let mut events = sealgate.audit.take_notifications().into_iter();
+    let mut events = sealgate.audit.take_notices().into_iter();
     if !sealgate.sends_mail() {
         return;
     }
     while let Some(event) = events.next() {
         let (Some(subject), Some(notice_context)) = (event.subject, event.notice_context.clone()) else { continue };
-        match queue(sealgate, subject, &event, &notice_context).await {
+        match queue_notice(sealgate, subject, &event, &notice_context).await {
             Ok(()) => {}
-            // A retry would fail too, and would block all other notifications.
+            // A retry would fail too, and would block all other notices.
             Err(error @ StoreError::Broken(_)) => {
-                tracing::error!(%error, %subject, "cannot queue an account notification; the user is not notified");
+                tracing::error!(%error, %subject, "cannot queue an account notice; the user is not notified");
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot queue account notifications now; retrying");
-                sealgate.audit.queue_notifications_again(std::iter::once(event).chain(events).collect());
+                tracing::warn!(%error, "cannot queue account notices now; retrying");
+                sealgate.audit.queue_notices_again(std::iter::once(event).chain(events).collect());
                 return;
             }
         }
     }
 }
 
-async fn queue(
+async fn queue_notice(
     sealgate: &Sealgate,
     subject: Subject,
     event: &AuditEvent,
@@ -54,6 +56,8 @@ async fn queue(
     // The user must not see the origin of an administrator's request.
     let origin = origin.filter(|_| notice_context.notice != Notice::AdministratorActed);
     let is_queued = store
+        // `id` is the queued e-mail about earlier events of the same kind, which this e-mail replaces;
+        // `due_at` is when to send it, and `count` the number of events that it reports.
         .add_notice((subject, notice_context.notice), now, |id, due_at, count| {
             let id = id.unwrap_or_else(|| MailId::from_bytes(random(entropy)));
             let mail = Mail::Notice { notice: notice_context.notice, count };
@@ -63,6 +67,7 @@ async fn queue(
             Ok(WaitingMail { due_at, ..mail })
         })
         .await?;
+    // The outbox is full.
     if !is_queued {
         sealgate.mail_dropped(MailKind::Notice);
     }

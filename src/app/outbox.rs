@@ -12,9 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty::LeasedTask;
 use crate::app::mail_lookup;
 use crate::app::server::Stop;
+use crate::app::task_lease::TaskLease;
 use sealgate_config::Config;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, MailMessage, SentMail, WaitingMail};
@@ -91,7 +91,7 @@ pub(crate) struct OutboxWorker {
     sealgate: Arc<Sealgate>,
     /// Lease of the sending node. Only one node sends, because the rate limit applies to all nodes
     /// together.
-    duty: LeasedTask,
+    lease: TaskLease,
     /// Mail server of the current configuration.
     relay: Option<Arc<Relay>>,
     /// Configuration of [`Self::relay`].
@@ -137,13 +137,13 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             tracing::warn!(%error, "cannot read or write the outbox; messages wait");
         }
     }
-    worker.duty.release().await;
+    worker.lease.release().await;
 }
 
 impl OutboxWorker {
     pub(crate) fn new(sealgate: Arc<Sealgate>) -> Self {
         Self {
-            duty: LeasedTask::new(&sealgate, LeaseName::Mailing),
+            lease: TaskLease::new(&sealgate, LeaseName::Mailing),
             sealgate,
             relay: None,
             config: None,
@@ -163,10 +163,10 @@ impl OutboxWorker {
     /// When the store fails. The next check continues.
     async fn send_due(&mut self) -> Result<(), StoreError> {
         let Some(relay) = self.relay() else {
-            self.duty.release().await;
+            self.lease.release().await;
             return Ok(());
         };
-        if self.duty.hold().await.is_none() {
+        if self.lease.acquire_or_renew().await.is_none() {
             // The sending node reports these numbers.
             self.sealgate.metrics.outbox(0, 0, 0);
             return Ok(());
@@ -192,7 +192,7 @@ impl OutboxWorker {
                     }
                     is_usable = true;
                 }
-                if self.duty.hold().await.is_none() || !self.send(&relay, &mail).await? {
+                if self.lease.acquire_or_renew().await.is_none() || !self.send(&relay, &mail).await? {
                     return Ok(());
                 }
                 sent_count += 1;
@@ -226,7 +226,7 @@ impl OutboxWorker {
 
     /// Returns the mail server of the current configuration, which a reload may have changed.
     fn relay(&mut self) -> Option<Arc<Relay>> {
-        if !self.sealgate.store.seals() {
+        if !self.sealgate.store.can_encrypt() {
             return None;
         }
         let config = self.sealgate.in_effect.load_full();
@@ -278,9 +278,9 @@ impl OutboxWorker {
             Err(error) => return self.give_up(mail, DeadReason::Unsendable, Some(&error.to_string())).await,
         };
         let looked_up = if mail.value.kind == MailKind::AddressWanted {
-            mail_lookup::address(&self.sealgate, now, mail, &message).await
+            mail_lookup::answer_address_request(&self.sealgate, now, mail, &message).await
         } else {
-            mail_lookup::reset(&self.sealgate, now, mail, &message).await
+            mail_lookup::answer_reset_request(&self.sealgate, now, mail, &message).await
         };
         match looked_up {
             // On a conflict, another process has already replaced the request.

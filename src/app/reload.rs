@@ -1,7 +1,11 @@
 //! Reload of the configuration of a running server, by command or SIGHUP, as a whole or not at all.
 //!
-//! Everything that can fail happens before any change. If the file has an error, or a change that
-//! needs a restart, nothing is changed.
+//! The file is checked completely before the server uses any of it. If it has an error, or a change
+//! that needs a restart, the running configuration stays in use. A failed reload may leave two
+//! effects: the files that listeners need before the first ACME certificate, and the clients of the
+//! file, if the store does not report whether it has stored them. Two failures do not undo a
+//! reload, but are only logged: a log filter that cannot be set, and grants of removed clients that
+//! cannot be ended.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,28 +20,29 @@ use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
 use crate::app::{certificates, defined_clients};
 use sealgate_admin::Reload;
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_config::Config;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
-use sealgate_edge::{Change, Changer, Front};
+use sealgate_edge::{EdgeUpdate, EdgeUpdater, Front};
 use sealgate_system::log::SetFilter;
 
-/// Maximum number of changes that an audit record names. The log names all changes.
-const MAX_NAMED: usize = 20;
+/// Maximum number of changed settings that an audit record names. The log names all of them.
+const MAX_NAMED_SETTINGS: usize = 20;
 
 pub(crate) struct Reloader {
     file: PathBuf,
-    changer: Arc<Changer>,
+    edge: Arc<EdgeUpdater>,
     set_filter: SetFilter,
     /// The site under the current configuration. The lock serializes reloads.
     site: Mutex<Arc<Site>>,
 }
 
-/// Prepared reload. Applying it cannot fail.
+/// Reload that is ready to be applied.
 struct Prepared {
     site: Arc<Site>,
-    change: Change,
+    edge_update: EdgeUpdate,
+    /// Names of the changed settings.
     changed: Vec<String>,
 }
 
@@ -49,10 +54,10 @@ pub(crate) fn handle_hangup() -> Result<(), String> {
 }
 
 impl Reloader {
-    /// Creates a reloader of `file`, an absolute path, for the server of `changer`. The server now
-    /// serves `site`.
-    pub(crate) fn new(file: PathBuf, changer: Changer, set_filter: SetFilter, site: Arc<Site>) -> Self {
-        Self { file, changer: Arc::new(changer), set_filter, site: Mutex::new(site) }
+    /// Creates a reloader of `file`, an absolute path, for the server of `edge`. The server now serves
+    /// `site`.
+    pub(crate) fn new(file: PathBuf, edge: EdgeUpdater, set_filter: SetFilter, site: Arc<Site>) -> Self {
+        Self { file, edge: Arc::new(edge), set_filter, site: Mutex::new(site) }
     }
 
     /// Reloads at each SIGHUP, until `stop`. Results are logged.
@@ -78,8 +83,8 @@ impl Reloader {
     }
 
     async fn prepare(&self, site: &Arc<Site>) -> Result<Prepared, Vec<String>> {
-        let (file, changer, site) = (self.file.clone(), Arc::clone(&self.changer), Arc::clone(site));
-        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &changer, &site)).await;
+        let (file, edge, site) = (self.file.clone(), Arc::clone(&self.edge), Arc::clone(site));
+        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &edge, &site)).await;
         prepared.unwrap_or_else(|error| Err(vec![format!("the reload failed: {error}")]))
     }
 
@@ -93,10 +98,10 @@ impl Reloader {
         Ok((prepared, removed))
     }
 
-    /// Applies a prepared reload; cannot fail.
+    /// Applies a prepared reload. A log filter that cannot be set is only logged.
     fn apply(&self, before: &Site, prepared: Prepared) -> (Arc<Site>, Vec<String>) {
-        let Prepared { site, change, changed } = prepared;
-        self.changer.apply(change);
+        let Prepared { site, edge_update, changed } = prepared;
+        self.edge.apply(edge_update);
         site.take_effect();
         let next = site.sealgate();
         next.in_effect.store(Arc::clone(&next.config));
@@ -116,9 +121,9 @@ impl Reload for Reloader {
         &self.file
     }
 
-    async fn reload(&self) -> Result<Reloaded, Vec<String>> {
+    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>> {
         let mut site = self.site.lock().await;
-        let _announced = Announced::new();
+        let _notice = ReloadNotice::new();
         let metrics = Arc::clone(&site.sealgate().metrics);
         match self.prepare_and_store(&site).await {
             Ok((prepared, removed)) => {
@@ -133,9 +138,9 @@ impl Reload for Reloader {
                     tracing::warn!("{warning}");
                 }
                 let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
-                sealgate.audit.record(&sealgate.store, event.with_detail(key_list(&changed))).await;
+                sealgate.audit.record(&sealgate.store, event.with_detail(setting_list(&changed))).await;
                 defined_clients::end_grants(sealgate, &removed).await;
-                Ok(Reloaded { config: self.file.clone(), changed })
+                Ok(ReloadAnswer { config: self.file.clone(), changed })
             }
             Err(faults) => {
                 metrics.reloaded(false);
@@ -148,8 +153,8 @@ impl Reload for Reloader {
     }
 }
 
-/// Reads the file and prepares the changes. Blocks on disk and resolver.
-fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<String>> {
+/// Reads the file and prepares the changes. Blocks for file access and name lookups.
+fn prepare(file: &Path, edge: &EdgeUpdater, site: &Site) -> Result<Prepared, Vec<String>> {
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
     let difference = site.sealgate().config.difference(&config);
     if !difference.restart.is_empty() {
@@ -157,7 +162,7 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
         // one file.
         return Err(difference.restart.iter().map(|key| format!("{key}: a change requires a restart")).collect());
     }
-    if !site.sealgate().store.seals()
+    if !site.sealgate().store.can_encrypt()
         && let Some(fault) = config.registration_of_people.fault_without_sealing()
     {
         return Err(vec![fault]);
@@ -166,29 +171,29 @@ fn prepare(file: &Path, changer: &Changer, site: &Site) -> Result<Prepared, Vec<
     let next = Arc::new(site.with(config));
     let config = &next.sealgate().config;
     let front = Arc::clone(&next) as Arc<dyn Front>;
-    let change = changer.prepare(&config.apps, &config.server, front)?;
-    Ok(Prepared { site: next, change, changed: difference.live })
+    let edge_update = edge.prepare(&config.apps, &config.server, front)?;
+    Ok(Prepared { site: next, edge_update, changed: difference.reloadable })
 }
 
 fn lines(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the changed keys in one line of bounded length.
-fn key_list(changed: &[String]) -> String {
-    let mut keys: Vec<&str> = changed.iter().take(MAX_NAMED).map(String::as_str).collect();
-    let more = changed.len().saturating_sub(MAX_NAMED);
+/// Returns the changed settings in one line of bounded length.
+fn setting_list(changed: &[String]) -> String {
+    let mut names: Vec<&str> = changed.iter().take(MAX_NAMED_SETTINGS).map(String::as_str).collect();
+    let more = changed.len().saturating_sub(MAX_NAMED_SETTINGS);
     let rest = format!("{more} more");
     if more > 0 {
-        keys.push(&rest);
+        names.push(&rest);
     }
-    if keys.is_empty() { "no changes".to_owned() } else { keys.join("; ") }
+    if names.is_empty() { "no changes".to_owned() } else { names.join("; ") }
 }
 
 /// Reports the start of a reload to systemd. When dropped, reports that the server is ready again.
-struct Announced;
+struct ReloadNotice;
 
-impl Announced {
+impl ReloadNotice {
     fn new() -> Self {
         // Type=notify-reload needs the start time (sd_notify(3)).
         match NotifyState::monotonic_usec_now() {
@@ -200,7 +205,7 @@ impl Announced {
     }
 }
 
-impl Drop for Announced {
+impl Drop for ReloadNotice {
     fn drop(&mut self) {
         notify(&[NotifyState::Ready]);
     }

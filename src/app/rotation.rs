@@ -44,12 +44,12 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             _ = stop.changed() => return,
-            () = pulse(&sealgate, &mut not_before, &mut scanned_at) => {}
+            () = wait_and_check(&sealgate, &mut not_before, &mut scanned_at) => {}
         }
     }
 }
 
-async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, scanned_at: &mut Option<Instant>) {
+async fn wait_and_check(sealgate: &Sealgate, not_before: &mut Option<Instant>, scanned_at: &mut Option<Instant>) {
     tokio::time::sleep(CHECK_INTERVAL).await;
     let Ok(ring) = sealgate.store.key_ring().await else {
         // The store's own task logs the error.
@@ -60,17 +60,17 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, scanned_at
     endorse(sealgate, ring.clone()).await;
     let Some(every) = sealgate.config.keys.rotate else { return };
     if !ring.rotation_is_due(every, sealgate.config.keys.times, now) {
-        report(sealgate, None);
+        update_fault(sealgate, None);
         return;
     }
     if sealgate.config.token_holder().is_some()
-        && let Some(waiting) = ring.waiting(now, |kid| in_token(sealgate, kid))
+        && let Some(waiting) = ring.waiting(now, |kid| is_in_token(sealgate, kid))
     {
-        report(sealgate, activate(sealgate, &ring, waiting, now).await.err());
+        update_fault(sealgate, activate(sealgate, &ring, waiting, now).await.err());
         return;
     }
     // Try at once if an operator has prepared a key.
-    let has_prepared_key = ring.waiting(now, |kid| in_token(sealgate, kid)).is_some();
+    let has_prepared_key = ring.waiting(now, |kid| is_in_token(sealgate, kid)).is_some();
     if !has_prepared_key && not_before.is_some_and(|at| Instant::now() < at) {
         return;
     }
@@ -79,13 +79,13 @@ async fn pulse(sealgate: &Sealgate, not_before: &mut Option<Instant>, scanned_at
         Ok(()) => None,
         Err(_) => Some(Instant::now() + (every / RETRIES_PER_INTERVAL).clamp(MIN_PAUSE, MAX_PAUSE)),
     };
-    report(sealgate, outcome.err());
+    update_fault(sealgate, outcome.err());
 }
 
 /// Searches the token for keys announced by other servers, so that this server publishes them too.
 async fn scan_for_others(sealgate: &Sealgate, ring: &KeyRing, now: UnixTime, scanned_at: &mut Option<Instant>) {
     let published = ring.own().filter(|key| ring.state(key, now) != KeyState::Removed);
-    let missing: Vec<_> = published.filter(|key| !in_token(sealgate, &key.kid)).collect();
+    let missing: Vec<_> = published.filter(|key| !is_in_token(sealgate, &key.kid)).collect();
     if missing.is_empty() || scanned_at.is_some_and(|at| at.elapsed() < SEARCH_INTERVAL) {
         return;
     }
@@ -122,12 +122,12 @@ async fn endorse(sealgate: &Sealgate, ring: KeyRing) {
 async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: UnixTime) -> Result<(), String> {
     let (store, times, kid) = (&sealgate.store, sealgate.config.keys.times, &waiting.kid);
     let live = store.live_nodes().await.map_err(|error| error.to_string())?;
-    let untaken = ring.untaken(kid, &live, now);
-    if !untaken.is_empty() {
+    let distrusting = ring.distrusting_nodes(kid, &live, now);
+    if !distrusting.is_empty() {
         // Other nodes may need the whole publication time to trust the key. Before the end of that
         // time, this is no error.
         let is_late = waiting.published_at.plus(times.publish) <= ring.at(now);
-        return if is_late { Err(KeyFault::untaken(kid, &untaken).to_string()) } else { Ok(()) };
+        return if is_late { Err(KeyFault::distrusted(kid, &distrusting).to_string()) } else { Ok(()) };
     }
     let activated = store.change_key_ring(|ring| ring.activate(kid, None, false, now, times)).await;
     let ring = activated.map_err(|error| error.to_string())?.map_err(|fault| fault.to_string())?;
@@ -140,12 +140,12 @@ async fn activate(sealgate: &Sealgate, ring: &KeyRing, waiting: &KeyLife, now: U
     Ok(())
 }
 
-fn in_token(sealgate: &Sealgate, kid: &str) -> bool {
+fn is_in_token(sealgate: &Sealgate, kid: &str) -> bool {
     sealgate.issuer.signer().key_reports().iter().any(|key| key.kid.as_str() == kid)
 }
 
 /// Logs a new error, and its end.
-fn report(sealgate: &Sealgate, fault: Option<String>) {
+fn update_fault(sealgate: &Sealgate, fault: Option<String>) {
     let before = sealgate.rotation.fault();
     if before == fault {
         return;

@@ -13,7 +13,7 @@ use sealgate_domain::admission::EnvelopeFault;
 use sealgate_domain::key_ring::TokenHolder;
 use sealgate_domain::secret::from_base64url;
 use sealgate_signer as signer;
-use sealgate_signer::{FreshRandom, KeptKey, PublicKey, SignerOpenError, WrappedKey};
+use sealgate_signer::{FreshRandom, PublicKey, SignerOpenError, StoredDataKey, WrappedKey};
 use sealgate_store::sealer::{SealError, Sealer};
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Entropy, random};
@@ -34,7 +34,7 @@ pub(crate) const NO_MAIL: &str = "[mail] is configured, but no mail is sent: que
 
 /// Reason why a server starts without a data key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unsealed {
+pub enum NoDataKey {
     #[error("{NO_WRAPPING_KEY}")]
     NoWrappingKey,
     #[error("{NOT_ADMITTED}")]
@@ -48,16 +48,16 @@ pub(crate) async fn check(
     hsm: &config::Hsm,
     store: &Store,
     entropy: &dyn Entropy,
-) -> Result<Option<Unsealed>, NotSealing> {
+) -> Result<Option<NoDataKey>, DataKeyError> {
     let noted = store.cluster_data_key().await?;
     let wrapped_keys = wrapped_data_keys(store).await?;
     if noted.is_none() && wrapped_keys.is_empty() {
         return Ok(None);
     }
     if store.is_shared() {
-        return Ok(open_of_cluster(hsm, &wrapped_keys, noted.as_deref())?.err());
+        return Ok(open_cluster_data_key(hsm, &wrapped_keys, noted.as_deref())?.err());
     }
-    signer::data_key(hsm, &wrapped_keys, fresh(entropy))?;
+    signer::data_key(hsm, &wrapped_keys, fresh_random(entropy))?;
     Ok(None)
 }
 
@@ -66,7 +66,7 @@ async fn wrapped_data_keys(store: &Store) -> Result<Vec<WrappedKey>, StoreError>
     Ok(wrapped_keys.into_iter().map(|(wrapping_id, bytes)| WrappedKey { wrapping_id, bytes }).collect())
 }
 
-fn fresh(entropy: &dyn Entropy) -> FreshRandom {
+fn fresh_random(entropy: &dyn Entropy) -> FreshRandom {
     FreshRandom { key: Zeroizing::new(random(entropy)), nonce: random(entropy) }
 }
 
@@ -79,10 +79,10 @@ pub async fn open(
     hsm: &config::Hsm,
     store: &Store,
     entropy: &dyn Entropy,
-) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+) -> Result<Result<Sealer, NoDataKey>, DataKeyError> {
     match try_to_open(hsm, store, entropy).await {
         // Another node has stored a data key at the same time. Load that data key.
-        Err(NotSealing::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
+        Err(DataKeyError::Store(StoreError::Contended)) => try_to_open(hsm, store, entropy).await,
         opened => opened,
     }
 }
@@ -91,15 +91,15 @@ pub async fn open(
 /// it first.
 ///
 /// # Errors
-/// Those of [`open`], and [`NotSealing::Envelope`].
+/// Those of [`open`], and [`DataKeyError::Envelope`].
 pub async fn open_or_receive(
     hsm: &config::Hsm,
     store: &Store,
     holder: &TokenHolder,
     entropy: &dyn Entropy,
-) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+) -> Result<Result<Sealer, NoDataKey>, DataKeyError> {
     match Box::pin(open(hsm, store, entropy)).await? {
-        Err(Unsealed::NotAdmitted) if Box::pin(receive(hsm, store, holder, entropy)).await? => {
+        Err(NoDataKey::NotAdmitted) if Box::pin(receive(hsm, store, holder, entropy)).await? => {
             Box::pin(open(hsm, store, entropy)).await
         }
         opened => Ok(opened),
@@ -110,31 +110,31 @@ async fn try_to_open(
     hsm: &config::Hsm,
     store: &Store,
     entropy: &dyn Entropy,
-) -> Result<Result<Sealer, Unsealed>, NotSealing> {
+) -> Result<Result<Sealer, NoDataKey>, DataKeyError> {
     // Read the recorded id before the wrapped keys. Otherwise the wrapped keys might not include
     // the key with that id.
     let noted = store.cluster_data_key().await?;
     let wrapped_keys = wrapped_data_keys(store).await?;
     if store.is_shared() && (noted.is_some() || !wrapped_keys.is_empty()) {
-        let opened = open_of_cluster(hsm, &wrapped_keys, noted.as_deref())?;
+        let opened = open_cluster_data_key(hsm, &wrapped_keys, noted.as_deref())?;
         if let (Ok(sealer), None) = (&opened, noted) {
             store.note_cluster_data_key(sealer.data_key_id()).await?;
         }
         return Ok(opened);
     }
-    let opened = signer::data_key(hsm, &wrapped_keys, fresh(entropy))?;
+    let opened = signer::data_key(hsm, &wrapped_keys, fresh_random(entropy))?;
     let Some(opened) = opened else {
         if !wrapped_keys.is_empty() {
             tracing::warn!(
-                wrapping_keys = ids(&wrapped_keys),
+                wrapping_keys = wrapping_key_ids(&wrapped_keys),
                 "the token has no wrapping key that sealed this store; the sealed records cannot be read \
                  until one is restored"
             );
         }
-        return Ok(Err(Unsealed::NoWrappingKey));
+        return Ok(Err(NoDataKey::NoWrappingKey));
     };
     let sealer = Sealer::new(&opened.key)?;
-    if let Some(new) = &opened.to_keep {
+    if let Some(new) = &opened.to_store {
         if store.is_shared() {
             store.keep_first_data_key(&new.wrapping_id, &new.bytes, sealer.data_key_id()).await?;
         } else {
@@ -149,34 +149,38 @@ async fn try_to_open(
 ///
 /// Never generates a data key: the other nodes could not decrypt records that are encrypted with a
 /// new data key.
-fn open_of_cluster(
+fn open_cluster_data_key(
     hsm: &config::Hsm,
     wrapped_keys: &[WrappedKey],
     noted: Option<&str>,
-) -> Result<Result<Sealer, Unsealed>, NotSealing> {
-    match signer::kept_data_key(hsm, wrapped_keys)? {
-        KeptKey::Opened(opened) => {
+) -> Result<Result<Sealer, NoDataKey>, DataKeyError> {
+    match signer::stored_data_key(hsm, wrapped_keys)? {
+        StoredDataKey::Opened(opened) => {
             let sealer = Sealer::new(&opened.key)?;
             if noted.is_some_and(|noted| noted != sealer.data_key_id()) {
-                return Err(NotSealing::AnotherDataKey(hsm.token_label.clone()));
+                return Err(DataKeyError::AnotherDataKey(hsm.token_label.clone()));
             }
             Ok(Ok(sealer))
         }
-        KeptKey::NotOurs(own) if hsm.shared => {
+        StoredDataKey::NoMatchingKey(own) if hsm.shared => {
             let own = if own.is_empty() { "no wrapping key".to_owned() } else { own.join(", ") };
-            Err(NotSealing::OtherWrappingKey { token: hsm.token_label.clone(), own, expected: ids(wrapped_keys) })
+            Err(DataKeyError::OtherWrappingKey {
+                token: hsm.token_label.clone(),
+                own,
+                expected: wrapping_key_ids(wrapped_keys),
+            })
         }
-        KeptKey::NotOurs(_) => Ok(Err(Unsealed::NotAdmitted)),
+        StoredDataKey::NoMatchingKey(_) => Ok(Err(NoDataKey::NotAdmitted)),
     }
 }
 
-fn ids(wrapped_keys: &[WrappedKey]) -> String {
+fn wrapping_key_ids(wrapped_keys: &[WrappedKey]) -> String {
     wrapped_keys.iter().map(|key| key.wrapping_id.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Error of loading the data key.
 #[derive(Debug, thiserror::Error)]
-pub enum NotSealing {
+pub enum DataKeyError {
     /// The token fails, or the stored data key cannot be unwrapped.
     #[error(transparent)]
     Token(#[from] SignerOpenError),
@@ -207,11 +211,11 @@ pub enum NotSealing {
     Key(#[from] SealError),
 }
 
-impl From<NotSealing> for NotServing {
-    fn from(error: NotSealing) -> Self {
+impl From<DataKeyError> for NotServing {
+    fn from(error: DataKeyError) -> Self {
         let is_transient = match &error {
-            NotSealing::Token(error) => error.is_transient(),
-            NotSealing::Store(error) => error.is_transient(),
+            DataKeyError::Token(error) => error.is_transient(),
+            DataKeyError::Store(error) => error.is_transient(),
             _ => false,
         };
         Self { lines: vec![error.to_string()], is_transient }
@@ -223,14 +227,14 @@ impl From<NotSealing> for NotServing {
 /// Returns false if no node has sent it. Blocks on the token. Call it before the signer is opened.
 ///
 /// # Errors
-/// [`NotSealing::Envelope`] if the data key does not match this node's request. Other errors if the
+/// [`DataKeyError::Envelope`] if the data key does not match this node's request. Other errors if the
 /// token or the store fails.
 pub(crate) async fn receive(
     hsm: &config::Hsm,
     store: &Store,
     holder: &TokenHolder,
     entropy: &dyn Entropy,
-) -> Result<bool, NotSealing> {
+) -> Result<bool, DataKeyError> {
     let request = store.node_request(&holder.node).await?;
     let envelope = store.data_key_envelope(&holder.node).await?;
     let (Some(request), Some(envelope)) = (request, envelope) else { return Ok(false) };

@@ -46,20 +46,20 @@ const OF_ORIGIN: [HeaderName; 7] = [
 /// A script controls the pages below its directory, even without `Service-Worker-Allowed`.
 pub(super) fn refuse_worker(config: &Config, head: &request::Parts) -> Option<Response> {
     let is_worker = head.headers.contains_key(SERVICE_WORKER);
-    (is_worker && provider::is_below(config, directory(head))).then(|| error(StatusCode::FORBIDDEN, &WORKER))
+    (is_worker && provider::is_below(config, parent_path(head))).then(|| error(StatusCode::FORBIDDEN, &WORKER))
 }
 
 /// Restricts the response of an application to its own pages.
 pub(super) fn restrict(config: &Config, head: &request::Parts, answer: &mut AnswerRewrite) {
     answer.remove.extend(OF_ORIGIN);
     // A browser could otherwise take the script of a service worker from its cache.
-    if provider::is_below(config, directory(head)) {
+    if provider::is_below(config, parent_path(head)) {
         answer.append.push((VARY, DEPENDENT));
     }
 }
 
 /// Returns the path up to its last slash.
-fn directory(head: &request::Parts) -> &str {
+fn parent_path(head: &request::Parts) -> &str {
     let path = head.uri.path();
     path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/")
 }

@@ -209,12 +209,12 @@ impl Site {
         }
     }
 
-    /// Writes queued audit events to the store, and queues notifications.
+    /// Writes queued audit events to the store, and queues notices to users about them.
     async fn write_audit(&self) {
         if let Err(error) = self.sealgate.audit.write(&self.sealgate.store).await {
             tracing::warn!(%error, "audit records are waiting for the store");
         }
-        notices::write(&self.sealgate).await;
+        notices::queue_notices(&self.sealgate).await;
     }
 
     /// Writes all queued and counted audit events, before the store is closed.

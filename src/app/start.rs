@@ -11,7 +11,7 @@ use crate::app::reload;
 use crate::app::reload::Reloader;
 use crate::app::rotation;
 use crate::app::sealing;
-use crate::app::sealing::Unsealed;
+use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::{certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces};
@@ -32,7 +32,7 @@ use sealgate_system::log::SetFilter;
 use sealgate_system::metrics::Metrics;
 
 /// The configuration file for reloads, and the setter of the log filter.
-pub(crate) struct Reloading {
+pub(crate) struct ReloadInputs {
     pub file: PathBuf,
     pub set_filter: SetFilter,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Reloading {
 ///
 /// # Errors
 /// The reason why serving could not start.
-pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> Result<(), NotServing> {
+pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSignal) -> Result<(), NotServing> {
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
     block_on(async { reload::handle_hangup().map_err(line) })?;
@@ -138,7 +138,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
     if let Some(exporter) = exporter {
         server.add_background(Background::new("traces", |stop| exporter.run(stop)));
     }
-    let reloader = Arc::new(Reloader::new(reloading.file, server.changer(), reloading.set_filter, site));
+    let reloader = Arc::new(Reloader::new(reload_inputs.file, server.edge_updater(), reload_inputs.set_filter, site));
     let commanded = Arc::clone(&reloader);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
@@ -147,7 +147,7 @@ pub(crate) fn run(config: Config, reloading: Reloading, signal: StopSignal) -> R
 }
 
 /// Gives the sealer to the store. Without a sealer, features that need it are off or prevent startup.
-async fn attach_sealer(mut sealgate: Sealgate, sealer: Result<Sealer, Unsealed>) -> Result<Sealgate, NotServing> {
+async fn attach_sealer(mut sealgate: Sealgate, sealer: Result<Sealer, NoDataKey>) -> Result<Sealgate, NotServing> {
     let line = |error: String| vec![error];
     match sealer {
         Ok(sealer) => {
@@ -156,13 +156,13 @@ async fn attach_sealer(mut sealgate: Sealgate, sealer: Result<Sealer, Unsealed>)
                 Arc::into_inner(sealgate.store).ok_or_else(|| line("store: another process uses it".to_owned()))?;
             sealgate.store = Arc::new(store.sealing_with(sealer, most_forms).await?);
         }
-        Err(unsealed) => {
+        Err(no_data_key) => {
             if let Some(fault) = sealgate.config.registration_of_people.fault_without_sealing() {
-                let of_cluster = unsealed == Unsealed::NotAdmitted;
-                return Err(line(if of_cluster { unsealed.to_string() } else { fault }).into());
+                let of_cluster = no_data_key == NoDataKey::NotAdmitted;
+                return Err(line(if of_cluster { no_data_key.to_string() } else { fault }).into());
             }
-            tracing::warn!("{unsealed}");
-            if unsealed == Unsealed::NoWrappingKey && sealgate.config.mail.is_some() {
+            tracing::warn!("{no_data_key}");
+            if no_data_key == NoDataKey::NoWrappingKey && sealgate.config.mail.is_some() {
                 tracing::warn!("{}", sealing::NO_MAIL);
             }
         }
@@ -186,7 +186,7 @@ fn open_engine(config: &Config, watch: Arc<StoreWatch>) -> Result<Arc<dyn Engine
     }
 }
 
-async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<Sealer, Unsealed>, NotServing> {
+async fn open_sealer(config: &Config, engine: Arc<dyn Engine>) -> Result<Result<Sealer, NoDataKey>, NotServing> {
     let store = Store::open(engine, config.sessions.max_interactions).await?;
     Ok(match config.token_holder() {
         Some(holder) => sealing::open_or_receive(&config.hsm, &store, &holder, &OsEntropy).await?,

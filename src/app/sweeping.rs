@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::app::duty;
-use crate::app::duty::LeasedTask;
 use crate::app::server::Stop;
+use crate::app::task_lease;
+use crate::app::task_lease::TaskLease;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_store::{Fence, LeaseName, StoreError, SweepPlace};
@@ -38,7 +38,7 @@ const MAX_TRIMMED: usize = 16_384;
 /// until `stop`.
 pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
     let mut sweeper = Sweeper {
-        duty: LeasedTask::new(&sealgate, LeaseName::Sweeping),
+        lease: TaskLease::new(&sealgate, LeaseName::Sweeping),
         place: SweepPlace::default(),
         is_cluster: sealgate.store.is_shared(),
         sealgate,
@@ -48,7 +48,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            held = sweeper.duty.hold() => {
+            held = sweeper.lease.acquire_or_renew() => {
                 if held.is_some() && swept_at.is_none_or(|at| at.elapsed() >= RUN_INTERVAL) {
                     tokio::select! {
                         biased;
@@ -61,15 +61,15 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            () = tokio::time::sleep(duty::CHECK_INTERVAL) => {}
+            () = tokio::time::sleep(task_lease::CHECK_INTERVAL) => {}
         }
     }
-    sweeper.duty.release().await;
+    sweeper.lease.release().await;
 }
 
 struct Sweeper {
     sealgate: Arc<Sealgate>,
-    duty: LeasedTask,
+    lease: TaskLease,
     place: SweepPlace,
     is_cluster: bool,
 }
@@ -85,7 +85,7 @@ impl Sweeper {
         while more {
             for _ in 0..RECORDS_PER_COUNT / step {
                 let started = Instant::now();
-                let Some(fence) = self.duty.hold().await else { return };
+                let Some(fence) = self.lease.acquire_or_renew().await else { return };
                 more = self.step(&fence, step).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the sweep of expired records failed");
                     false
@@ -103,7 +103,7 @@ impl Sweeper {
                 Err(error) => tracing::warn!(%error, "cannot count expired records"),
             }
         }
-        let Some(fence) = self.duty.hold().await else { return };
+        let Some(fence) = self.lease.acquire_or_renew().await else { return };
         let (settings, now) = (&self.sealgate.config.audit, self.sealgate.clock.now());
         let trimmed =
             self.sealgate.store.trim_audit(&fence, now, settings.keep, settings.max_records, MAX_TRIMMED).await;

@@ -11,7 +11,7 @@ use super::failure::CommandFailure;
 use sealgate_admin as admin;
 use sealgate_admin::answer::{KeysAnswer, ListPage};
 use sealgate_admin::command::{Command, KeyCommand};
-use sealgate_admin::{Answer, AskError, Directory, Mailing, NoSigner, OnThisThread};
+use sealgate_admin::{Answer, AskError, CommandContext, Mailing, NoSigner, OnThisThread};
 use sealgate_config::{Config, SledConfig, StoreConfig};
 use sealgate_core::audit::AuditLog;
 use sealgate_domain::audit::Actor;
@@ -148,7 +148,7 @@ impl StoreAccess {
 }
 
 async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result<Answer, CommandFailure> {
-    let directory = Directory {
+    let context = CommandContext {
         store,
         clock: &SystemClock,
         entropy: &OsEntropy,
@@ -166,7 +166,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         authority: Authority::Operator,
         request: None,
     };
-    admin::execute(&directory, command.clone()).await.map_err(|error| CommandFailure::Failed(error.into_lines()))
+    admin::execute(&context, command.clone()).await.map_err(|error| CommandFailure::Failed(error.into_lines()))
 }
 
 fn refused(error: AskError) -> CommandFailure {

@@ -10,7 +10,7 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use super::reload;
 use super::test_login;
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_config::{App, Config};
 
 #[derive(Debug, Subcommand)]
@@ -90,7 +90,7 @@ fn remove(name: &str, file: &Path, output: &Output) -> Result<(), CommandFailure
     })
 }
 
-fn describe(reloaded: Option<&Reloaded>) -> String {
+fn describe(reloaded: Option<&ReloadAnswer>) -> String {
     reloaded.map_or_else(|| "no server runs; the next start applies the change\n".to_owned(), reload::describe)
 }
 

@@ -19,7 +19,7 @@ use sealgate_admin::command::{
     AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand,
     SessionCommand, UserCommand,
 };
-use sealgate_admin::user_settings::Invited;
+use sealgate_admin::user_settings::InvitationTarget;
 use sealgate_config::{RegistrationMode, StoreConfig};
 use sealgate_domain::client_rules;
 use sealgate_domain::secret::base64url;
@@ -29,8 +29,8 @@ use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 fn as_sent(command: Command) -> Result<Command, CommandFailure> {
     let invitee = match command {
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
-            Invited::One(invitee) => invitee,
-            Invited::Many(from, mut invitees) => {
+            InvitationTarget::One(invitee) => invitee,
+            InvitationTarget::Many(from, mut invitees) => {
                 invitees.file = users_file::read_invitees(&from)?;
                 return Ok(Command::User(UserCommand::InviteMany(invitees)));
             }
@@ -50,7 +50,7 @@ fn as_sent(command: Command) -> Result<Command, CommandFailure> {
 }
 
 /// Prints a note that the account remains, but that its user cannot sign in.
-fn note_withdrawal() {
+fn note_revoked_invitation() {
     let note = "the account remains without a password, so the user cannot sign in; delete the account \
         with user delete, or send another link with user resend-invitation";
     let _ = writeln!(io::stderr(), "note: {note}");
@@ -58,7 +58,7 @@ fn note_withdrawal() {
 
 pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let mut command = as_sent(command)?;
-    if let Some(password) = command.password() {
+    if let Some(password) = command.password_mut() {
         password.secret = password::read()?;
     }
     match &mut command {
@@ -71,9 +71,9 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     }
     let answer = if let Command::Status = command { access.ask_server(&command)? } else { access.ask(&command)? };
     if let Command::User(UserCommand::RevokeInvitation(_)) = command {
-        note_withdrawal();
+        note_revoked_invitation();
     }
-    if command.waits() {
+    if command.wants_wait() {
         wait_for_nodes(access)?;
     }
     if let Answer::Page(first) = answer {
@@ -131,7 +131,7 @@ fn rows(
             Value::Array(rows) => rows,
             _ => Vec::new(),
         }));
-        match (command.after(), page.next) {
+        match (command.cursor_mut(), page.next) {
             (Some(after), next @ Some(_)) => *after = next,
             _ => break name,
         }

@@ -11,7 +11,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::failure::CommandFailure;
 use super::reload::{ReloadOutcome, reload};
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_config::{Config, ConfigFault, Difference};
 
 /// Application whose paths all require a sign-in.
@@ -131,7 +131,7 @@ pub(super) fn change(
     file: &Path,
     expected: &str,
     edit: impl FnOnce(&mut DocumentMut) -> Result<(), CommandFailure>,
-) -> Result<Option<Reloaded>, CommandFailure> {
+) -> Result<Option<ReloadAnswer>, CommandFailure> {
     let file_failure = |error: io::Error| CommandFailure::line(format_args!("{}: {error}", file.display()));
     // If the file is a symbolic link, the link is kept and its target is replaced.
     let file = fs::canonicalize(file).map_err(file_failure)?;
@@ -145,12 +145,12 @@ pub(super) fn change(
     edit(&mut document)?;
     let after = document.to_string();
     let new = Config::parse(&after, directory).map_err(|faults| CommandFailure::from_lines(&faults))?;
-    let Difference { live, restart } = config.difference(&new);
-    if live != [expected] || !restart.is_empty() {
+    let Difference { reloadable, restart } = config.difference(&new);
+    if reloadable != [expected] || !restart.is_empty() {
         return Err(CommandFailure::line(format_args!(
             "{} has a form that this command cannot edit; the edit would change: {}",
             file.display(),
-            [live, restart].concat().join(", ")
+            [reloadable, restart].concat().join(", ")
         )));
     }
     let new = NewFile::beside(&file, &after).map_err(file_failure)?;

@@ -152,7 +152,7 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
             };
             change(announcing(key, &keys), access, output, &format!("Published key {kid}"))
         }
-        Verb::Life(KeyCommand::Remove { kid, now: true, .. }) => remove_now(&kid, access, output),
+        Verb::Life(KeyCommand::Remove { kid, at_once: true, .. }) => remove_now(&kid, access, output),
         Verb::Life(command) => {
             let sentence = match &command {
                 KeyCommand::Activate { kid, .. } => format!("Scheduled key {kid} to sign"),
@@ -201,7 +201,7 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
     // If the token is unreadable, the removal does not wait. Any published key can then become the
     // signing key.
     let in_token = kids_in_token(access).ok();
-    let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token }, access)?.keys;
+    let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), at_once: true, in_token }, access)?.keys;
     // The token keeps the mark, even if an older backup is restored.
     let marked = signer::mark_removed(&access.config().hsm, kid);
     show(&keys, output, &format!("Removed key {kid}"))?;
@@ -231,8 +231,9 @@ fn kids_in_token(access: &StoreAccess) -> Result<Vec<String>, CommandFailure> {
 
 /// Creates the command that announces a key of the token.
 fn announcing(key: &KeyReport, key_reports: &[KeyReport]) -> KeyCommand {
-    let others = key_reports.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
-    KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), others }
+    let other_kids =
+        key_reports.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
+    KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), other_kids }
 }
 
 /// Generates a further key and announces it, because servers refuse an unknown key.
@@ -242,8 +243,8 @@ fn announcing(key: &KeyReport, key_reports: &[KeyReport]) -> KeyCommand {
 fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
     let mut keys = keys_in_token(access)?;
     let id: [u8; 16] = random(&OsEntropy);
-    let others = keys.iter().map(|key| key.kid.to_string()).collect();
-    access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), others }))?;
+    let other_kids = keys.iter().map(|key| key.kid.to_string()).collect();
+    access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), other_kids }))?;
     let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(CommandFailure::line)?;
     keys.push(key.clone());
     announce(&key, &keys, access)?;
@@ -351,12 +352,12 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
     let started = Instant::now();
     loop {
         let keys = lives(KeyCommand::List, access)?.keys;
-        let untaken = keys.iter().find(|key| key.life.kid == kid).map_or(&[][..], |key| &key.untaken_by);
-        if untaken.is_empty() {
+        let distrusting = keys.iter().find(|key| key.life.kid == kid).map_or(&[][..], |key| &key.distrusted_by);
+        if distrusting.is_empty() {
             return Ok(());
         }
         if started.elapsed() > TAKEN_TIMEOUT {
-            let nodes = untaken.join(", ");
+            let nodes = distrusting.join(", ");
             let _ = writeln!(io::stderr(), "warning: {nodes} does not trust the key {kid}; admit this node again");
             return Ok(());
         }

@@ -210,7 +210,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Kept(mut command) => {
             let mut access = StoreAccess::open(read(&file)?)?;
             let is_new = matches!(command, Command::User(UserCommand::Add(_)));
-            if !is_new && command.password().is_some_and(|password| !password.password_stdin) {
+            if !is_new && command.password_mut().is_some_and(|password| !password.password_stdin) {
                 let message = "give the password on standard input, with --password-stdin; never as an argument";
                 return Err(Cli::command().error(ErrorKind::MissingRequiredArgument, message).into());
             }

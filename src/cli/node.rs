@@ -113,7 +113,7 @@ pub(super) fn run(verb: &NodeVerb, access: &mut StoreAccess, output: &Output) ->
         // must not create an audit event.
         is_known |= has_keys(name, access)?;
         if is_known {
-            access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), now: *now }))?;
+            access.ask(&Command::Key(KeyCommand::RetireNode { node: name.clone(), at_once: *now }))?;
         }
     }
     if !is_known {

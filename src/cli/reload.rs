@@ -9,14 +9,14 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use crate::cli::output::printable;
 use sealgate_admin as admin;
-use sealgate_admin::answer::Reloaded;
+use sealgate_admin::answer::ReloadAnswer;
 use sealgate_admin::command::Command;
 use sealgate_admin::{Answer, AskError};
 use sealgate_config::{Config, ServerAddress};
 
 /// Result of a reload.
 pub(super) enum ReloadOutcome {
-    Done(Reloaded),
+    Done(ReloadAnswer),
     /// No server answers.
     NoServer(CommandFailure),
     /// The reload failed and changed nothing.
@@ -32,7 +32,7 @@ pub(super) fn run(file: &Path, output: &Output) -> Result<(), CommandFailure> {
 }
 
 /// Formats the result of a reload.
-pub(super) fn describe(reloaded: &Reloaded) -> String {
+pub(super) fn describe(reloaded: &ReloadAnswer) -> String {
     let mut text = format!("{}: reloaded\n", printable(&reloaded.config.to_string_lossy()));
     for change in &reloaded.changed {
         text.push_str(&printable(change));

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::failure::CommandFailure;
 use crate::app::server::StopSignal;
 use crate::app::start;
-use crate::app::start::Reloading;
+use crate::app::start::ReloadInputs;
 use sealgate_config::Config;
 use sealgate_core::state::NotServing;
 use sealgate_system::log;
@@ -18,7 +18,7 @@ pub(super) fn run(config: Config, file: &Path) -> Result<(), CommandFailure> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    start::run(config, Reloading { file, set_filter }, StopSignal::Unix).map_err(
+    start::run(config, ReloadInputs { file, set_filter }, StopSignal::Unix).map_err(
         |NotServing { lines, is_transient }| {
             if is_transient { CommandFailure::Unavailable(lines) } else { CommandFailure::Failed(lines) }
         },

@@ -16,7 +16,7 @@ use sealgate_domain::client_rules;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Keys that a reload applies, such as `rate_limits.token` or `app wiki: route, upstreams`.
-    pub live: Vec<String>,
+    pub reloadable: Vec<String>,
     /// Keys that need a restart, such as `server.listen`.
     pub restart: Vec<String>,
 }
@@ -122,7 +122,7 @@ impl Config {
             let changed = |keys| changed(&before, &after, section, keys);
             let name = |key| format!("{section}.{key}").trim_start_matches('.').to_owned();
             found.restart.extend(changed(*restart).map(name));
-            let taken = if *section == "server" && !tls_stays { &mut found.restart } else { &mut found.live };
+            let taken = if *section == "server" && !tls_stays { &mut found.restart } else { &mut found.reloadable };
             taken.extend(changed(*live).map(name));
         }
         found.clients(&self.clients, &new.clients);
@@ -134,28 +134,28 @@ impl Config {
 impl Difference {
     /// Returns whether the configurations are equal.
     pub fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.restart.is_empty()
+        self.reloadable.is_empty() && self.restart.is_empty()
     }
 
     fn apps(&mut self, old: &[App], new: &[App]) {
         let among = |apps: &[App], name: &str| apps.iter().any(|app| app.name == name);
         for app in new {
             match old.iter().find(|old| old.name == app.name) {
-                None => self.live.push(format!("app {}: added", app.name)),
+                None => self.reloadable.push(format!("app {}: added", app.name)),
                 Some(before) if before != app => {
                     let changed: Vec<_> = changed(&serialised(before), &serialised(app), "", APP).collect();
-                    self.live.push(format!("app {}: {}", app.name, changed.join(", ")));
+                    self.reloadable.push(format!("app {}: {}", app.name, changed.join(", ")));
                 }
                 Some(_) => {}
             }
         }
         for app in old.iter().filter(|app| !among(new, &app.name)) {
-            self.live.push(format!("app {}: removed", app.name));
+            self.reloadable.push(format!("app {}: removed", app.name));
         }
         // The order matters, because a request is for the first application that matches its host.
         let kept = old.iter().filter(|app| among(new, &app.name));
         if !kept.map(|app| &app.name).eq(new.iter().filter(|app| among(old, &app.name)).map(|app| &app.name)) {
-            self.live.push("app: their order".to_owned());
+            self.reloadable.push("app: their order".to_owned());
         }
     }
 
@@ -163,18 +163,18 @@ impl Difference {
         let find = |all: &'_ [DefinedClient], id: &ClientId| all.iter().position(|other| other.client.id == *id);
         for DefinedClient { client, adopt } in new {
             let Some(before) = find(old, &client.id).and_then(|index| old.get(index)) else {
-                self.live.push(format!("client {}: added", client.id));
+                self.reloadable.push(format!("client {}: added", client.id));
                 continue;
             };
             let adopt = (before.adopt != *adopt).then_some("adopt");
             let changed: Vec<_> =
                 client_rules::definition_changes(&before.client, client).into_iter().chain(adopt).collect();
             if !changed.is_empty() {
-                self.live.push(format!("client {}: {}", client.id, changed.join(", ")));
+                self.reloadable.push(format!("client {}: {}", client.id, changed.join(", ")));
             }
         }
         for before in old.iter().filter(|before| find(new, &before.client.id).is_none()) {
-            self.live.push(format!("client {}: removed", before.client.id));
+            self.reloadable.push(format!("client {}: removed", before.client.id));
         }
     }
 }
@@ -287,7 +287,7 @@ mod tests {
             ["admin.socket", "hsm.module", "hsm.pin_file", "store.path", "telemetry.headers_file"].map(str::to_owned)
         );
         assert_eq!(
-            found.live,
+            found.reloadable,
             [
                 "server.tls",
                 "server.client_ca",

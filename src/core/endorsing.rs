@@ -134,7 +134,7 @@ async fn change(store: &Store, change: impl Fn(&mut KeyRing) + Send + Sync) -> R
     Ok(changed.await??)
 }
 
-/// Publishes this node's key at startup, and waits until all serving nodes accept it. Afterwards no
+/// Publishes this node's key at startup, and waits until all serving nodes trust it. Afterwards no
 /// node rejects tokens of this node.
 ///
 /// # Errors
@@ -148,8 +148,8 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
         signer.set_key_ring(ring.clone(), Arc::clone(clock));
         let kid = signer.key_set().active().kid().to_string();
         let live = store.live_nodes().await?;
-        let untaken = ring.untaken(&kid, &live, clock.now());
-        if untaken.is_empty() {
+        let distrusting = ring.distrusting_nodes(&kid, &live, clock.now());
+        if distrusting.is_empty() {
             return Ok(hold_back(store, &ring, &untrusted, clock.now()).await?);
         }
         if started.elapsed() > ACCEPTANCE_TIMEOUT {
@@ -157,7 +157,7 @@ pub async fn join(store: &Store, signer: &dyn Signer, clock: &Arc<dyn Clock>) ->
                 "the key {kid} of this node is not trusted by {}, which would refuse tokens signed with it. \
                  A node trusts a key after a key that the node already trusts has endorsed it. /readyz and \
                  the log of a node list the keys that the node does not trust",
-                untaken.join(", ")
+                distrusting.join(", ")
             );
             // The other nodes may be starting too.
             return Err(NotServing { lines: vec![fault], is_transient: true });

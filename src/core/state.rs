@@ -212,7 +212,7 @@ async fn settle_ring(
 /// Reads the vendor attestations of the published keys. Blocking I/O: call it only at startup.
 fn read_attestations(config: &Config, signer: &dyn Signer) -> Attestations {
     let attestations = Attestations::new(config.hsm.attestation.clone());
-    attestations.read(&published(signer));
+    attestations.refresh(&published(signer));
     attestations
 }
 
@@ -230,7 +230,7 @@ impl Sealgate {
 
     /// Returns whether e-mail can be sent. This requires a mail server and a data key.
     pub fn sends_mail(&self) -> bool {
-        self.config.mail.is_some() && self.store.seals()
+        self.config.mail.is_some() && self.store.can_encrypt()
     }
 
     /// Returns whether the outbox has room for an e-mail of this kind. If not, counts the e-mail as
@@ -274,8 +274,8 @@ impl Sealgate {
             return;
         }
         let sealgate = Arc::clone(self);
-        let read = move || sealgate.attestations.read(&published(sealgate.issuer.signer()));
-        if let Err(error) = tokio::task::spawn_blocking(read).await {
+        let refresh = move || sealgate.attestations.refresh(&published(sealgate.issuer.signer()));
+        if let Err(error) = tokio::task::spawn_blocking(refresh).await {
             tracing::error!(%error, "cannot read the attestations; the previous attestations stay in use");
         }
     }

@@ -338,12 +338,12 @@ pub struct AuditEvent {
     pub detail: Option<String>,
     /// Number of identical events that the record represents.
     pub count: u64,
-    /// Notification to send to the user by e-mail. It is not stored with the event.
+    /// Notice to send to the user by e-mail. It is not stored with the event.
     #[serde(skip)]
     pub notice_context: Option<NoticeContext>,
 }
 
-/// Notification of an event and the data for its text.
+/// Notice of an event and the data for its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeContext {
     pub notice: Notice,
@@ -385,7 +385,7 @@ impl AuditEvent {
         self.kind == AuditKind::SignInFailed || (of_client && matches!(self.actor, Actor::Client | Actor::Server))
     }
 
-    /// Returns the notification that the user receives by e-mail, which depends on the actor.
+    /// Returns the notice that the user receives by e-mail, which depends on the actor.
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
         match self.kind {
@@ -415,7 +415,7 @@ impl AuditEvent {
         }
     }
 
-    /// Returns the event with a notification by e-mail.
+    /// Returns the event with a notice by e-mail.
     #[must_use]
     pub fn notice_context(self, notice_context: NoticeContext) -> Self {
         Self { notice_context: Some(notice_context), ..self }

@@ -348,8 +348,8 @@ impl Client {
         self.owner.is_none() && self.registration.is_none()
     }
 
-    /// Withdraws the approval if the client differs from the approved client in a way that matters
-    /// for security. Returns whether the approval was withdrawn.
+    /// Revokes the approval if the client differs from the approved client in a way that matters
+    /// for security. Returns whether the approval was revoked.
     ///
     /// To be called after a change by a user who cannot approve clients. These differences matter
     /// for security:
@@ -358,7 +358,7 @@ impl Client {
     /// - A new URI to which codes or browsers are sent.
     /// - A wider scope, or more grant types.
     /// - A change to a public client.
-    pub fn withdraw_approval_if_changed(&mut self, approved: &Self) -> bool {
+    pub fn revoke_approval_if_changed(&mut self, approved: &Self) -> bool {
         let same = self.displayed_values() == approved.displayed_values()
             && self.redirect_uris.iter().all(|uri| approved.redirect_uris.contains(uri))
             && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))

@@ -165,8 +165,8 @@ pub enum Mail {
         token: String,
         new_address: String,
     },
-    /// Notification of a security-relevant change. `count` is the number of such changes since the
-    /// last notification.
+    /// Notice of a security-relevant change. `count` is the number of such changes since the last
+    /// notice.
     Notice {
         notice: Notice,
         count: u32,
@@ -212,7 +212,7 @@ pub enum CodePurpose {
     Registration,
 }
 
-/// Notification of a change that an attacker could have made. Its name is part of the file format.
+/// Notice of a change that an attacker could have made. Its name is part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {

@@ -35,7 +35,7 @@ impl RedirectUri {
 
     /// Parses a URI from a record, with weaker rules than [`Self::parse`].
     ///
-    /// For trials, the issuer may be on the local device. A record may then contain the console's
+    /// For an evaluation, the issuer may be on the local device. A record may then contain the console's
     /// own URI, whose host may end in `.localhost`.
     fn parse_stored(text: &str) -> Result<Self, RedirectUriFault> {
         if text.len() > MAX_LENGTH {

@@ -23,7 +23,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::listen::certificate::{Stamp, stamp};
 pub(super) use affinity::client_number;
 use fair_queue::FairQueue;
 pub(super) use fair_queue::QueueSlot;
@@ -32,6 +31,7 @@ pub(super) use handle::Handle;
 use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream, UpstreamProtocol};
+use sealgate_system::file_version::FileVersion;
 pub(super) use server::UpstreamServer;
 use source::LookupAnswer;
 pub use source::Resolver;
@@ -63,25 +63,25 @@ pub struct Upstreams {
 
 /// Contents of the files of an application's settings.
 struct UpstreamFiles {
-    /// Stamps of the files when they were read.
-    stamps: Vec<Stamp>,
+    /// Versions of the files when they were read.
+    versions: Vec<Option<FileVersion>>,
     trust: UpstreamTrust,
     fields: Arc<UpstreamFields>,
 }
 
 impl UpstreamFiles {
     fn read(app: &App) -> Result<Self, String> {
-        // The stamps are taken first, so that the next check finds a change that happens during the
+        // The versions are read first, so that the next check finds a change that happens during the
         // reads.
-        let stamps = Self::stamps(app);
+        let versions = Self::versions(app);
         let trust = UpstreamTrust::read(&app.upstream_tls)?;
         let fields = Arc::new(UpstreamFields::read(&app.fixed_headers)?);
-        Ok(Self { stamps, trust, fields })
+        Ok(Self { versions, trust, fields })
     }
 
-    fn stamps(app: &App) -> Vec<Stamp> {
+    fn versions(app: &App) -> Vec<Option<FileVersion>> {
         let headers = app.fixed_headers.request_files.iter().map(|(_, file)| file);
-        trust::files(&app.upstream_tls).chain(headers).map(|file| stamp(file)).collect()
+        trust::files(&app.upstream_tls).chain(headers).map(|file| FileVersion::of(file)).collect()
     }
 }
 
@@ -383,11 +383,11 @@ impl Upstreams {
         let app = &self.app.name;
         {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            let stamps = UpstreamFiles::stamps(&self.app);
-            if files.stamps == stamps {
+            let versions = UpstreamFiles::versions(&self.app);
+            if files.versions == versions {
                 return;
             }
-            files.stamps = stamps;
+            files.versions = versions;
             match UpstreamFiles::read(&self.app) {
                 Ok(new) => *files = new,
                 Err(why) => {

@@ -181,8 +181,7 @@ fn value_of(
 
 fn groups_of(who: Principal<'_>, format: &config::IdentityHeaders) -> Result<Vec<u8>, UnwritableGroups> {
     let delimiter = format.groups_delimiter.as_char();
-    let groups: Option<Vec<Vec<u8>>> =
-        who.groups().map(|group| encode_group(group, format.names, delimiter)).collect();
+    let groups: Option<Vec<Vec<u8>>> = who.groups().map(|group| encode_group(group, format.names, delimiter)).collect();
     let groups = groups.ok_or(UnwritableGroups::Letters)?.join([delimiter as u8].as_slice());
     if groups.len() > MAX_GROUPS_LENGTH { Err(UnwritableGroups::TooLong) } else { Ok(groups) }
 }

@@ -213,9 +213,8 @@ pub(super) fn console_role(
     is_in_group: impl Fn(&str) -> bool,
 ) -> Option<ConsoleRole> {
     let console = &ctx.sealgate.config.console;
-    let is = |role, group: &Option<String>| {
-        roles.contains(&role) || group.as_ref().is_some_and(|group| is_in_group(group))
-    };
+    let is =
+        |role, group: &Option<String>| roles.contains(&role) || group.as_ref().is_some_and(|group| is_in_group(group));
     match () {
         () if !console.enabled => None,
         () if is(Role::Admin, &console.admins) => Some(ConsoleRole::Administrator),

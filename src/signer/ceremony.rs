@@ -46,7 +46,7 @@ impl KeySize {
 
 /// Result of [`check`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct TokenCheck {
     /// Whether a server starts with this token.
     pub ok: bool,
     /// Errors that do not concern a single key.
@@ -58,7 +58,7 @@ pub struct Check {
     pub removed: Vec<KeyReport>,
 }
 
-/// Key of a [`Check`].
+/// Key of a [`TokenCheck`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedKey {
     #[serde(flatten)]
@@ -129,7 +129,7 @@ pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> R
 /// # Errors
 /// The errors of opening a signer that concern the token. Also `NoToken` if no slot is free.
 pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenError> {
-    let (pin, so_pin) = (pkcs11::read(&hsm.pin_file)?, pkcs11::read(so_pin)?);
+    let (pin, so_pin) = (pkcs11::read_pin(&hsm.pin_file)?, pkcs11::read_pin(so_pin)?);
     let module = Module::load(&hsm.module)?;
     let initialized = module.initialize()?;
     let changed = module.init_token(&hsm.token_label, &so_pin, &pin);
@@ -187,8 +187,8 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
 /// and with a valid signature. An existing wrapping key must encrypt and decrypt.
 ///
 /// # Errors
-/// The errors of opening a signer that concern the token. Errors of keys are in the [`Check`].
-pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
+/// The errors of opening a signer that concern the token. Errors of keys are in the [`TokenCheck`].
+pub fn check(hsm: &config::Hsm) -> Result<TokenCheck, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = key::token_keys(session, Some(&hsm.key_label))
             .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
@@ -198,16 +198,16 @@ pub fn check(hsm: &config::Hsm) -> Result<Check, SignerOpenError> {
         }
         faults
             .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
-        let keys: Vec<_> = keys.into_iter().map(|key| checked(session, key, &KeyTerms::from_config(hsm))).collect();
+        let keys: Vec<_> = keys.into_iter().map(|key| check_key(session, key, &KeyTerms::from_config(hsm))).collect();
         let wrapping_keys = wrapping::ids(session, hsm)?;
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
         let removed = key::token_keys(session, Some(&removed_label(hsm)))
             .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        Ok(Check { ok, faults, keys, wrapping_keys, removed: removed.into_iter().map(|key| key.report).collect() })
+        Ok(TokenCheck { ok, faults, keys, wrapping_keys, removed: removed.into_iter().map(|key| key.report).collect() })
     })
 }
 
-fn checked(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
+fn check_key(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     let report = key.report.clone();
     let faults = match key.into_signing_key(terms) {
         Ok(key) => key::test_signature(session, &key).err().map(|fault| fault.text).into_iter().collect(),
@@ -281,9 +281,9 @@ fn generate_pair(
     private.extend_from_slice(&common);
     let (public, private) = session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private)?;
 
-    let key = key::read(session, private)?;
+    let key = key::read_token_key(session, private)?;
     let report = key.report.clone();
-    let faults = checked(session, key, terms).faults;
+    let faults = check_key(session, key, terms).faults;
     if faults.is_empty() {
         return Ok(Ok(report));
     }

@@ -193,7 +193,7 @@ fn public_part(session: &Session, private: ObjectHandle) -> Result<PublicJwk, To
         Attribute::Id(id) => Some(id.as_slice()),
         _ => None,
     });
-    let (modulus, exponent) = key::numbers(session, private, id.unwrap_or_default())?;
+    let (modulus, exponent) = key::modulus_and_exponent(session, private, id.unwrap_or_default())?;
     Ok(PublicJwk::rsa(&base64url(&modulus), &base64url(&exponent)))
 }
 

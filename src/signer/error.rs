@@ -156,7 +156,7 @@ impl SignerOpenError {
     }
 
     /// Returns whether an automatic retry could use up PIN attempts.
-    pub(super) fn latches(&self) -> bool {
+    pub(super) fn uses_up_pin_attempts(&self) -> bool {
         matches!(self, Self::Pin { .. })
     }
 }

@@ -232,12 +232,12 @@ impl Gate {
     /// If there is only one worker, the supervisor and the worker exclude each other: operators
     /// configure one session for modules that do not support two calls at a time. (One such module
     /// is the client of p11-kit: it blocks a thread forever if its server dies during two calls.)
-    pub(super) fn supervise(&self) -> Option<Supervising<'_>> {
+    pub(super) fn supervise(&self) -> Option<SupervisorPermit<'_>> {
         self.supervise_long(Duration::ZERO)
     }
 
     /// Like [`Self::supervise`], for calls that may take `allowed` before they count as hung.
-    pub(super) fn supervise_long(&self, allowed: Duration) -> Option<Supervising<'_>> {
+    pub(super) fn supervise_long(&self, allowed: Duration) -> Option<SupervisorPermit<'_>> {
         let mut state = self.lock();
         state.alone = state.inside.len() == 1;
         while state.alone && state.inside.iter().any(Option::is_some) && !matches!(state.phase, Phase::Closed) {
@@ -250,7 +250,7 @@ impl Gate {
         // The time that the watchdog measures starts after the wait above and the allowed time.
         state.supervisor = Some(Instant::now() + allowed);
         drop(state);
-        Some(Supervising { gate: self })
+        Some(SupervisorPermit { gate: self })
     }
 
     /// Waits until no worker is inside a call. Returns `false` if the signer is closed in the
@@ -299,7 +299,7 @@ impl Gate {
     }
 
     /// Refuses calls with this reason, because the token cannot be repaired now.
-    pub(super) fn shut(&self, reason: &str) {
+    pub(super) fn refuse_calls(&self, reason: &str) {
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Closed) {
             state.phase = Phase::Down(reason.to_owned());
@@ -328,7 +328,7 @@ impl Gate {
     }
 
     /// Returns which threads have been inside one call for longer than `limit`.
-    pub(super) fn stuck(&self, limit: Duration) -> HungCalls {
+    pub(super) fn hung_calls(&self, limit: Duration) -> HungCalls {
         let state = self.lock();
         let longer = |since: &Option<Instant>| since.is_some_and(|since| since.elapsed() >= limit);
         let workers = state.inside.iter().filter(|since| longer(since)).count();
@@ -405,11 +405,11 @@ impl Drop for CallPermit<'_> {
 }
 
 /// Marks the supervisor as inside a call, until it is dropped.
-pub(super) struct Supervising<'a> {
+pub(super) struct SupervisorPermit<'a> {
     gate: &'a Gate,
 }
 
-impl Drop for Supervising<'_> {
+impl Drop for SupervisorPermit<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.supervisor = None;

@@ -243,7 +243,7 @@ pub(super) fn each_with_its_id(keys: &[TokenKey], token: &str, label: &str) -> R
 pub(super) fn token_keys(session: &Session, label: Option<&str>) -> Result<Vec<TokenKey>, TokenFault> {
     let mut template = vec![Attribute::Class(ObjectClass::PRIVATE_KEY), Attribute::KeyType(KeyType::RSA)];
     template.extend(label.map(|label| Attribute::Label(label.as_bytes().to_vec())));
-    session.find_objects(&template)?.into_iter().map(|handle| read(session, handle)).collect()
+    session.find_objects(&template)?.into_iter().map(|handle| read_token_key(session, handle)).collect()
 }
 
 /// Finds the handle of a known key in this session's login.
@@ -265,7 +265,7 @@ pub(super) fn find_again(session: &Session, key: &SigningKey) -> Result<ObjectHa
             count => TokenFault::new(ErrorClass::Device, format!("the token has {} {count} times", name())),
         });
     };
-    if numbers(session, handle, &key.id)?.0 == key.public.modulus() {
+    if modulus_and_exponent(session, handle, &key.id)?.0 == key.public.modulus() {
         Ok(handle)
     } else {
         Err(TokenFault::new(ErrorClass::Device, format!("the modulus of {} differs from the published one", name())))
@@ -300,7 +300,7 @@ pub(super) fn test_signature(session: &Session, key: &SigningKey) -> Result<(), 
 }
 
 /// Reads the attributes of a private key from the token.
-pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, TokenFault> {
+pub(super) fn read_token_key(session: &Session, handle: ObjectHandle) -> Result<TokenKey, TokenFault> {
     let attributes = session.get_attributes(
         handle,
         &[
@@ -319,7 +319,7 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
     )?;
     let id = bytes(&attributes, AttributeType::Id).unwrap_or_default().to_vec();
     let label = String::from_utf8_lossy(bytes(&attributes, AttributeType::Label).unwrap_or_default()).into_owned();
-    let (modulus, exponent) = numbers(session, handle, &id)?;
+    let (modulus, exponent) = modulus_and_exponent(session, handle, &id)?;
     let report = KeyReport {
         kid: KeyId::from_public_key(&modulus, &exponent),
         id: hex(&id),
@@ -343,7 +343,11 @@ pub(super) fn read(session: &Session, handle: ObjectHandle) -> Result<TokenKey, 
 ///
 /// A number that the token does not report is empty. If the token does not keep the public exponent
 /// with the private key, it is read from the public key object with the same `CKA_ID`.
-pub(super) fn numbers(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
+pub(super) fn modulus_and_exponent(
+    session: &Session,
+    handle: ObjectHandle,
+    id: &[u8],
+) -> Result<(Vec<u8>, Vec<u8>), TokenFault> {
     const WANTED: [AttributeType; 2] = [AttributeType::Modulus, AttributeType::PublicExponent];
     let number = |attributes: &[Attribute], kind| {
         bytes(attributes, kind).map(without_leading_zeros).filter(|number| !number.is_empty()).map(<[u8]>::to_vec)

@@ -34,35 +34,35 @@ pub(super) struct KeyGenerationRequest {
 /// Keys in the token, and the key ring that they follow.
 pub(super) struct Keychain {
     terms: KeyTerms,
-    inner: RwLock<Inner>,
+    inner: RwLock<KeychainState>,
     waiting: Mutex<Vec<ScanReply>>,
     /// At most one request, because generating a key keeps the token busy.
     generation_request: Mutex<Option<KeyGenerationRequest>>,
 }
 
-struct Inner {
+struct KeychainState {
     keys: Vec<Arc<SigningKey>>,
     /// Owner of the token if each node has its own token, otherwise `None`.
     holder: Option<TokenHolder>,
-    plan: Option<Plan>,
-    published: Shown,
+    ring: Option<RingWithClock>,
+    published: CachedKeySet,
 }
 
 #[derive(Clone)]
-struct Plan {
+struct RingWithClock {
     ring: KeyRing,
     clock: Arc<dyn Clock>,
 }
 
-/// A computed key set, valid from `from` until `until`, or indefinitely if `until` is `None`.
-struct Shown {
+/// Cached key set, valid from `from` until `until`, or indefinitely if `until` is `None`.
+struct CachedKeySet {
     set: Arc<KeySet>,
     from: UnixTime,
     until: Option<UnixTime>,
 }
 
-impl Shown {
-    fn holds(&self, now: UnixTime) -> bool {
+impl CachedKeySet {
+    fn is_valid_at(&self, now: UnixTime) -> bool {
         self.from <= now && self.until.is_none_or(|until| now < until)
     }
 }
@@ -73,10 +73,13 @@ impl Keychain {
     pub(super) fn new(token: &str, terms: KeyTerms, keys: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
         let first = keys.first().ok_or_else(no_key)?.public.clone();
-        let published =
-            Shown { set: Arc::new(KeySet::new(first, Vec::new())), from: UnixTime::from_seconds(0), until: None };
+        let published = CachedKeySet {
+            set: Arc::new(KeySet::new(first, Vec::new())),
+            from: UnixTime::from_seconds(0),
+            until: None,
+        };
         let keys = keys.into_iter().map(Arc::new).collect();
-        let inner = RwLock::new(Inner { keys, holder: None, plan: None, published });
+        let inner = RwLock::new(KeychainState { keys, holder: None, ring: None, published });
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
     }
 
@@ -98,7 +101,7 @@ impl Keychain {
     /// Returns the key that signs now, or `None` if it is missing in the token.
     ///
     /// A token without this key counts as failed. Other missing keys do not stop signing.
-    pub(super) fn signing(&self) -> Option<Arc<SigningKey>> {
+    pub(super) fn active_key(&self) -> Option<Arc<SigningKey>> {
         self.find(self.key_set().active().kid())
     }
 
@@ -106,14 +109,14 @@ impl Keychain {
     /// expired.
     pub(super) fn key_set(&self) -> Arc<KeySet> {
         let (set, stale) = self.read(|inner| {
-            let now = inner.plan.as_ref().map(|plan| plan.clock.now());
-            (Arc::clone(&inner.published.set), now.is_some_and(|now| !inner.published.holds(now)))
+            let now = inner.ring.as_ref().map(|ring| ring.clock.now());
+            (Arc::clone(&inner.published.set), now.is_some_and(|now| !inner.published.is_valid_at(now)))
         });
         if !stale {
             return set;
         }
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.arrange();
+        inner.recompute_key_set();
         Arc::clone(&inner.published.set)
     }
 
@@ -130,8 +133,8 @@ impl Keychain {
     /// Sets the key ring, which determines the published keys and the signing key.
     pub(super) fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.plan = Some(Plan { ring, clock });
-        inner.arrange();
+        inner.ring = Some(RingWithClock { ring, clock });
+        inner.recompute_key_set();
     }
 
     /// Registers `reply` for the outcome of the next scan. Returns `false` if too many callers
@@ -163,12 +166,12 @@ impl Keychain {
     }
 
     /// Stores the keys that a scan found, and sends the outcome to the waiting callers.
-    pub(super) fn scanned(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
+    pub(super) fn complete_scan(&self, outcome: Result<Vec<SigningKey>, SignerOpenError>) {
         let outcome = outcome.map(|keys| {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
             inner.keys = keys.into_iter().map(Arc::new).collect();
-            if inner.plan.is_some() {
-                inner.arrange();
+            if inner.ring.is_some() {
+                inner.recompute_key_set();
             }
         });
         let outcome = outcome.map_err(|error| error.to_string());
@@ -178,7 +181,7 @@ impl Keychain {
         }
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Inner) -> T) -> T {
+    fn read<T>(&self, read: impl FnOnce(&KeychainState) -> T) -> T {
         read(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -187,14 +190,14 @@ impl Keychain {
     }
 }
 
-impl Inner {
+impl KeychainState {
     fn public(&self) -> Vec<PublicKey> {
         self.keys.iter().map(|key| key.public.clone()).collect()
     }
 
     /// Computes the key set that the key ring requires now.
-    fn arrange(&mut self) {
-        let Some(Plan { ring, clock }) = &self.plan else { return };
+    fn recompute_key_set(&mut self) {
+        let Some(RingWithClock { ring, clock }) = &self.ring else { return };
         let now = clock.now();
         let public = |kid: &str| {
             let key = self.keys.iter().find(|key| key.public.kid().as_str() == kid);
@@ -235,9 +238,13 @@ impl Inner {
             let removed = removed.is_some_and(|life| ring.state(life, now) == KeyState::Removed);
             published.retain(|key| key.kid() != last.kid());
             let set = KeySet::new(last, published);
-            if removed { set.withdrawing_active() } else { set }
+            if removed { set.without_active() } else { set }
         };
-        self.published = Shown { set: Arc::new(set.following(published_set)), from: now, until: ring.next_change(now) };
+        self.published = CachedKeySet {
+            set: Arc::new(set.with_generation_after(published_set)),
+            from: now,
+            until: ring.next_change(now),
+        };
     }
 }
 
@@ -247,24 +254,24 @@ pub struct KeySet {
     active: PublicKey,
     others: Vec<PublicKey>,
     /// Whether the active key is unpublished because it was removed and the token has no other key.
-    withdrawn: bool,
+    is_active_removed: bool,
     generation: u64,
 }
 
 impl KeySet {
     /// Creates a set. `active` signs. The keys in `others` are published only for verification.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
-        Self { active, others, withdrawn: false, generation: 0 }
+        Self { active, others, is_active_removed: false, generation: 0 }
     }
 
     /// Returns the set without publishing the active key, so that its signatures are rejected.
-    pub(super) fn withdrawing_active(self) -> Self {
-        Self { withdrawn: true, ..self }
+    pub(super) fn without_active(self) -> Self {
+        Self { is_active_removed: true, ..self }
     }
 
     /// Returns this set with a generation number. The number of `before` is kept if both publish
     /// the same keys, and incremented otherwise.
-    pub(super) fn following(self, before: &Self) -> Self {
+    pub(super) fn with_generation_after(self, before: &Self) -> Self {
         let same = self.iter().map(PublicKey::kid).eq(before.iter().map(PublicKey::kid));
         let generation = if same { before.generation } else { before.generation.wrapping_add(1) };
         Self { generation, ..self }
@@ -290,7 +297,7 @@ impl KeySet {
 
     /// Returns the published keys, the active one first.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
-        let active = Some(&self.active).filter(|_| !self.withdrawn);
+        let active = Some(&self.active).filter(|_| !self.is_active_removed);
         active.into_iter().chain(&self.others)
     }
 
@@ -318,12 +325,12 @@ pub struct EndorsementPlan {
     pub untrusted: Vec<String>,
 }
 
-fn judge<T>(holder: &TokenHolder, own_keys: &[PublicKey], judge: impl FnOnce(&Trust<'_>) -> T) -> T {
+fn with_trust<T>(holder: &TokenHolder, own_keys: &[PublicKey], use_trust: impl FnOnce(&Trust<'_>) -> T) -> T {
     let in_token = |kid: &str| own_keys.iter().any(|key| key.kid().as_str() == kid);
     let verify = |jwk: &PublicJwk, message: &[u8], signature: &[u8]| {
         PublicKey::from_jwk(jwk).is_some_and(|key| key.verify(message, signature))
     };
-    judge(&Trust { holder, in_token: &in_token, verify: &verify })
+    use_trust(&Trust { holder, in_token: &in_token, verify: &verify })
 }
 
 /// Returns the keys of the ring that this node publishes: the keys in its own token, and the
@@ -333,7 +340,7 @@ pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, own_keys: &[Public
         let own = own_keys.iter().find(|key| key.kid().as_str() == life.kid).cloned();
         own.or_else(|| PublicKey::from_jwk(life.jwk.as_ref()?).filter(|key| key.kid().as_str() == life.kid))
     };
-    judge(holder, own_keys, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
+    with_trust(holder, own_keys, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
 }
 
 pub(super) fn endorsement_plan(
@@ -350,7 +357,7 @@ pub(super) fn endorsement_plan(
     };
     let undescribed = own_keys.iter().filter(|key| is_undescribed(key));
     let undescribed = undescribed.map(|key| (key.kid().to_string(), key.public_jwk())).collect();
-    judge(holder, own_keys, |trust| {
+    with_trust(holder, own_keys, |trust| {
         let with_key = |due: DueEndorsement| {
             let by = own_keys.iter().find(|key| key.kid().as_str() == due.by)?;
             Some((by.kid().clone(), due))

@@ -42,7 +42,7 @@ use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
-pub use ceremony::{Check, FirstKeys, generate_first, init_token, mark_removed, removed_label};
+pub use ceremony::{FirstKeys, TokenCheck, generate_first, init_token, mark_removed, removed_label};
 pub use ceremony::{KeySize, check, generate, list};
 pub use enrolment::{EnrolmentKeys, enrolment_keys, sign_apart};
 pub use enrolment::{destroy_enrolment, open_envelope};
@@ -58,7 +58,7 @@ pub use public_key::KeyId;
 pub use public_key::{PublicKey, Signature};
 pub use tls_key::{OpenTlsKey, TlsKey, TlsKeyReport, UnfitTlsKey, generate_tls_key, list_tls_keys, with_tls_key};
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
-pub use wrapping::{KeptKey, kept_data_key, wrap_received};
+pub use wrapping::{StoredDataKey, stored_data_key, wrap_received};
 
 /// Source of RS256 signatures (RFC 7518 §3.3).
 #[async_trait]

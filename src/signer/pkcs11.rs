@@ -223,7 +223,7 @@ impl LoginSession {
 /// # Errors
 /// [`SignerOpenError::PinFile`] if the file is absent, accessible to other users, empty, or not a
 /// PIN.
-pub(super) fn read(path: &Path) -> Result<AuthPin, SignerOpenError> {
+pub(super) fn read_pin(path: &Path) -> Result<AuthPin, SignerOpenError> {
     let pin = read_secret_file(path, "the token's user PIN")
         .map_err(|reason| SignerOpenError::PinFile { path: path.to_owned(), reason })?;
     Ok(AuthPin::from(Box::<str>::from(pin.as_str())))
@@ -242,7 +242,7 @@ mod tests {
         let path = directory.path().join("pin");
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        read(&path).map(|pin| pin.expose_secret().to_owned()).map_err(|error| error.to_string())
+        read_pin(&path).map(|pin| pin.expose_secret().to_owned()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn absent_file_and_directory_are_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let absent = read(&directory.path().join("pin")).unwrap_err().to_string();
+        let absent = read_pin(&directory.path().join("pin")).unwrap_err().to_string();
         assert!(absent.contains("cannot be read"), "{absent}");
-        assert!(read(directory.path()).unwrap_err().to_string().contains("not a regular file"));
+        assert!(read_pin(directory.path()).unwrap_err().to_string().contains("not a regular file"));
     }
 }

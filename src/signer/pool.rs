@@ -65,7 +65,7 @@ impl Pkcs11Signer {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(hsm: &config::Hsm, observer: Arc<dyn Observer>, timing: Timing) -> Result<Self, SignerOpenError> {
-        let pin = pkcs11::read(&hsm.pin_file)?;
+        let pin = pkcs11::read_pin(&hsm.pin_file)?;
         let module = Module::load(&hsm.module)?;
         let initialized = module.initialize()?;
         let opened = open_token(&module, hsm, &pin);

@@ -107,7 +107,7 @@ impl Supervisor {
                 self.gate.report(epoch, ErrorClass::Login);
             }
         }
-        self.keys.scanned(outcome);
+        self.keys.complete_scan(outcome);
     }
 
     /// Generates a key, then reads the keys again. No repair runs at the same time.
@@ -154,7 +154,7 @@ impl Supervisor {
                     self.gate.open(self.login.token.slot, false);
                     return Ok(());
                 }
-                Err(error) if error.latches() => return Err(self.latch(&error)),
+                Err(error) if error.uses_up_pin_attempts() => return Err(self.latch(&error)),
                 Err(error) => tracing::warn!(%error, "a new login did not restore signing"),
             }
         }
@@ -185,11 +185,11 @@ impl Supervisor {
                     self.gate.open(self.login.token.slot, true);
                     return Ok(());
                 }
-                Err(error) if error.latches() => return Err(self.latch(&error)),
+                Err(error) if error.uses_up_pin_attempts() => return Err(self.latch(&error)),
                 Err(error) => {
                     tracing::error!(%error, "the token is unusable; retrying");
                     self.observer.failed(ErrorClass::Device);
-                    self.gate.shut(&error.to_string());
+                    self.gate.refuse_calls(&error.to_string());
                 }
             }
         }
@@ -217,14 +217,14 @@ impl Supervisor {
 
     fn test_active_key(&self) -> Result<(), TokenFault> {
         let missing = || TokenFault::new(ErrorClass::Device, "the active signing key is not in the token");
-        key::test_signature(&self.login.session, self.keys.signing().ok_or_else(missing)?.as_ref())
+        key::test_signature(&self.login.session, self.keys.active_key().ok_or_else(missing)?.as_ref())
     }
 
     /// Refuses all requests until the operator restarts the server.
     fn latch(&self, error: &SignerOpenError) -> Latched {
         tracing::error!(%error, "the PIN is not retried; correct the error and restart");
         self.observer.failed(ErrorClass::Pin);
-        self.gate.shut(&error.to_string());
+        self.gate.refuse_calls(&error.to_string());
         Latched
     }
 
@@ -285,13 +285,13 @@ impl Watchdog {
     /// Runs until the signer is closed.
     pub(super) fn run(self) {
         while self.gate.pause(self.timing.hang_detection / CHECKS_PER_HANG) {
-            let hung = self.gate.stuck(self.timing.hang_detection);
+            let hung = self.gate.hung_calls(self.timing.hang_detection);
             if self.gate.mark_hung(hung) {
                 self.observer.failed(ErrorClass::Hang);
                 let HungCalls { workers, supervisor, .. } = hung;
                 tracing::error!(workers, supervisor, "calls into the PKCS#11 module do not return");
             }
-            let hopeless = self.gate.stuck(self.timing.hang_abort);
+            let hopeless = self.gate.hung_calls(self.timing.hang_abort);
             // Abort after a single hung call: its thread and session are lost, and the signer
             // cannot become ready again in this process.
             if hopeless != HungCalls::default() {

@@ -130,14 +130,14 @@ pub(super) struct WorkerSession {
 }
 
 /// Reason why an attempt produced no signature.
-enum Failure {
+enum AttemptFailure {
     Refused(SignRefusal),
     /// The token failed in this epoch.
     Token(Epoch, TokenFault),
 }
 
 /// Reason why this worker did not perform a job.
-enum Unserved {
+enum JobFailure {
     Answer(SignError),
     /// The token has no session for this worker. Other workers may have a session.
     NoSession(Epoch),
@@ -174,47 +174,47 @@ impl Worker {
         }
         match self.perform(&mut job) {
             Ok(()) => job.work.answer(Ok(())),
-            Err(Unserved::Answer(error)) => job.work.answer(Err(error)),
-            Err(Unserved::NoSession(epoch)) => self.requeue(job, epoch),
+            Err(JobFailure::Answer(error)) => job.work.answer(Err(error)),
+            Err(JobFailure::NoSession(epoch)) => self.requeue(job, epoch),
         }
     }
 
     /// Performs the work with at most two attempts. A signature has no side effects, so a retry is
     /// safe.
-    fn perform(&mut self, job: &mut SignerJob) -> Result<(), Unserved> {
+    fn perform(&mut self, job: &mut SignerJob) -> Result<(), JobFailure> {
         let (epoch, fault) = match self.attempt(job) {
             Ok(()) => return Ok(()),
-            Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
-            Err(Failure::Token(epoch, fault)) => (epoch, fault),
+            Err(AttemptFailure::Refused(refusal)) => return Err(JobFailure::Answer(refusal.into())),
+            Err(AttemptFailure::Token(epoch, fault)) => (epoch, fault),
         };
         self.note(&fault);
         match fault.class {
-            ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
-            ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
+            ErrorClass::Bug => return Err(JobFailure::Answer(SignError::Bug(fault.text))),
+            ErrorClass::Capacity => return Err(JobFailure::NoSession(epoch)),
             // The failed attempt dropped its session. The next attempt opens a new one.
             ErrorClass::Session | ErrorClass::WrongSignature => {}
             class => self.gate.report(epoch, class),
         }
         let (epoch, fault) = match self.attempt(job) {
             Ok(()) => return Ok(()),
-            Err(Failure::Refused(refusal)) => return Err(Unserved::Answer(refusal.into())),
-            Err(Failure::Token(epoch, fault)) => (epoch, fault),
+            Err(AttemptFailure::Refused(refusal)) => return Err(JobFailure::Answer(refusal.into())),
+            Err(AttemptFailure::Token(epoch, fault)) => (epoch, fault),
         };
         self.note(&fault);
         match fault.class {
-            ErrorClass::Bug => return Err(Unserved::Answer(SignError::Bug(fault.text))),
-            ErrorClass::Capacity => return Err(Unserved::NoSession(epoch)),
+            ErrorClass::Bug => return Err(JobFailure::Answer(SignError::Bug(fault.text))),
+            ErrorClass::Capacity => return Err(JobFailure::NoSession(epoch)),
             // A new session and a new login have not helped, so a reset is required.
             _ => self.gate.report(epoch, ErrorClass::Device),
         }
-        Err(Unserved::Answer(SignError::Unavailable(fault.text)))
+        Err(JobFailure::Answer(SignError::Unavailable(fault.text)))
     }
 
-    fn attempt(&mut self, job: &mut SignerJob) -> Result<(), Failure> {
+    fn attempt(&mut self, job: &mut SignerJob) -> Result<(), AttemptFailure> {
         let gate = Arc::clone(&self.gate);
-        let pass = gate.enter(self.number, job.deadline).map_err(Failure::Refused)?;
+        let pass = gate.enter(self.number, job.deadline).map_err(AttemptFailure::Refused)?;
         if Instant::now() >= job.deadline {
-            return Err(Failure::Refused(SignRefusal::Timeout));
+            return Err(AttemptFailure::Refused(SignRefusal::Timeout));
         }
         let started = Instant::now();
         let outcome = self.current_session(&pass).and_then(|session| job.work.attempt(session));
@@ -225,7 +225,7 @@ impl Worker {
             }
             Err(fault) => {
                 self.drop_session(&pass, fault.class);
-                Err(Failure::Token(pass.epoch, fault))
+                Err(AttemptFailure::Token(pass.epoch, fault))
             }
         }
     }
@@ -334,7 +334,7 @@ pub(super) fn with_session<T>(
     hsm: &config::Hsm,
     work: impl FnOnce(&Session) -> Result<T, SignerOpenError>,
 ) -> Result<T, SignerOpenError> {
-    let pin = pkcs11::read(&hsm.pin_file)?;
+    let pin = pkcs11::read_pin(&hsm.pin_file)?;
     let module = Module::load(&hsm.module)?;
     let initialized = module.initialize()?;
     let outcome = module.find_token(&hsm.token_label, None).and_then(|token| {

@@ -41,16 +41,16 @@ pub struct DataKey {
     /// Zeroized when dropped.
     pub key: Zeroizing<[u8; KEY_BYTES]>,
     /// Encrypted form of a new data key. Store it before using the key.
-    pub to_keep: Option<WrappedKey>,
+    pub to_store: Option<WrappedKey>,
 }
 
-/// Result of [`kept_data_key`].
-pub enum KeptKey {
+/// Result of [`stored_data_key`].
+pub enum StoredDataKey {
     /// Data key from the store, decrypted by a wrapping key in the token.
     Opened(DataKey),
     /// No wrapping key in the token belongs to a stored data key. Contains the ids of the wrapping
     /// keys in the token.
-    NotOurs(Vec<String>),
+    NoMatchingKey(Vec<String>),
 }
 
 /// Random bytes for a data key that may have to be created.
@@ -62,13 +62,13 @@ pub struct FreshRandom {
 
 /// Reason why the token did not encrypt or decrypt.
 #[derive(Debug)]
-enum Failed {
+enum WrappingFault {
     /// The token does not support the operation with this key. A retry would fail too.
     Refused(TokenFault),
     Other(TokenFault),
 }
 
-impl Failed {
+impl WrappingFault {
     fn fault(&self) -> &TokenFault {
         match self {
             Self::Refused(fault) | Self::Other(fault) => fault,
@@ -94,7 +94,7 @@ impl Failed {
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for WrappingFault {
     fn from(error: Error) -> Self {
         let refused = matches!(
             error,
@@ -190,11 +190,14 @@ pub fn data_key(
 ///
 /// # Errors
 /// As [`data_key`].
-pub fn kept_data_key(hsm: &config::Hsm, wrapped_keys: &[WrappedKey]) -> Result<KeptKey, SignerOpenError> {
+pub fn stored_data_key(hsm: &config::Hsm, wrapped_keys: &[WrappedKey]) -> Result<StoredDataKey, SignerOpenError> {
     with_session(hsm, |session| {
         let keys = wrapping_keys(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
         let opened = open_known(session, hsm, &keys, wrapped_keys)?;
-        Ok(opened.map_or_else(|| KeptKey::NotOurs(keys.into_iter().map(|(_, id)| id).collect()), KeptKey::Opened))
+        Ok(opened.map_or_else(
+            || StoredDataKey::NoMatchingKey(keys.into_iter().map(|(_, id)| id).collect()),
+            StoredDataKey::Opened,
+        ))
     })
 }
 
@@ -209,7 +212,7 @@ pub fn wrap_received(hsm: &config::Hsm, received: FreshRandom) -> Result<Wrapped
         let [(handle, id)] = &keys[..] else {
             return Err(refused(hsm, format!("it exists {} times; exactly one is required", keys.len())));
         };
-        let wrapped = wrap(session, hsm, *handle, id, received)?.to_keep;
+        let wrapped = wrap(session, hsm, *handle, id, received)?.to_store;
         wrapped.ok_or_else(|| refused(hsm, "the token returned no wrapped data key".to_owned()))
     })
 }
@@ -231,9 +234,9 @@ fn open_known(
 pub(super) fn faults(session: &Session, hsm: &config::Hsm) -> Result<Vec<String>, TokenFault> {
     let mut faults = Vec::new();
     for (handle, id) in wrapping_keys(session, hsm)? {
-        match try_out(session, handle, &id) {
+        match test_round_trip(session, handle, &id) {
             Ok(()) => {}
-            Err(Failed::Other(fault)) => return Err(fault),
+            Err(WrappingFault::Other(fault)) => return Err(fault),
             Err(refused) => faults.push(refused.to_open_error(hsm, &id).to_string()),
         }
     }
@@ -256,7 +259,7 @@ fn wrap(
     if back.key != fresh.key {
         return Err(refused(hsm, "a data key that this key wraps does not unwrap to the same value".to_owned()));
     }
-    Ok(DataKey { key: fresh.key, to_keep: Some(wrapped) })
+    Ok(DataKey { key: fresh.key, to_store: Some(wrapped) })
 }
 
 fn unwrap(
@@ -277,17 +280,17 @@ fn unwrap(
     };
     let plain = decrypt(session, handle, &wrapped_key.wrapping_id, &wrapped_key.bytes);
     let plain = plain.map_err(|failed| match (&failed, failed.fault().class) {
-        (Failed::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
+        (WrappingFault::Refused(_), _) | (_, ErrorClass::Login | ErrorClass::Capacity | ErrorClass::Session) => {
             failed.to_open_error(hsm, &wrapped_key.wrapping_id)
         }
         // Tokens return different codes for a wrong tag. SoftHSM returns GENERAL_ERROR.
-        (Failed::Other(fault), _) => {
+        (WrappingFault::Other(fault), _) => {
             tracing::error!(error = %fault, "the token does not unwrap the data key");
             broken()
         }
     })?;
     let key = <[u8; KEY_BYTES]>::try_from(plain.as_slice()).map_err(|_| broken())?;
-    Ok(DataKey { key: Zeroizing::new(key), to_keep: None })
+    Ok(DataKey { key: Zeroizing::new(key), to_store: None })
 }
 
 /// Returns the wrapping keys in the token with their ids.
@@ -351,20 +354,20 @@ fn test_wrapping(session: &Session, handle: ObjectHandle, id: &[u8]) -> Result<V
     let stated = session.get_attributes(handle, &kinds)?;
     let missing = attributes.iter().filter(|attribute| !stated.contains(attribute));
     let mut faults: Vec<String> = missing.map(|attribute| format!("not {attribute:?}")).collect();
-    if let Err(failed) = try_out(session, handle, &hex(id)) {
+    if let Err(failed) = test_round_trip(session, handle, &hex(id)) {
         faults.push(format!("it does not encrypt with {} ({})", MechanismType::AES_GCM, failed.fault()));
     }
     Ok(faults)
 }
 
 /// Encrypts a sample and decrypts it again.
-fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Failed> {
+fn test_round_trip(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), WrappingFault> {
     let sample = [0x5a; KEY_BYTES];
     let sealed = encrypt(session, handle, id, [0; NONCE_BYTES], &sample)?;
     if decrypt(session, handle, id, &sealed)?.as_slice() == sample {
         return Ok(());
     }
-    Err(Failed::Refused(TokenFault::new(
+    Err(WrappingFault::Refused(TokenFault::new(
         ErrorClass::Device,
         "data that the key encrypts does not decrypt to the same value",
     )))
@@ -372,7 +375,7 @@ fn try_out(session: &Session, handle: ObjectHandle, id: &str) -> Result<(), Fail
 
 /// Returns the associated data, which binds an encrypted data key to its purpose and its wrapping
 /// key.
-fn associated(id: &str) -> Vec<u8> {
+fn associated_data(id: &str) -> Vec<u8> {
     [b"sealgate data key 1 ", id.as_bytes()].concat()
 }
 
@@ -382,18 +385,23 @@ fn encrypt(
     id: &str,
     nonce: [u8; NONCE_BYTES],
     plain: &[u8],
-) -> Result<Vec<u8>, Failed> {
-    let (mut iv, aad) = (nonce, associated(id));
+) -> Result<Vec<u8>, WrappingFault> {
+    let (mut iv, aad) = (nonce, associated_data(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     let sealed = session.encrypt(&Mechanism::AesGcm(parameters), handle, plain)?;
     Ok([&nonce[..], &sealed].concat())
 }
 
-fn decrypt(session: &Session, handle: ObjectHandle, id: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Failed> {
+fn decrypt(
+    session: &Session,
+    handle: ObjectHandle,
+    id: &str,
+    sealed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, WrappingFault> {
     let (nonce, sealed) = sealed
         .split_first_chunk::<NONCE_BYTES>()
-        .ok_or_else(|| Failed::Other(TokenFault::new(ErrorClass::Bug, "the wrapped key is too short")))?;
-    let (mut iv, aad) = (*nonce, associated(id));
+        .ok_or_else(|| WrappingFault::Other(TokenFault::new(ErrorClass::Bug, "the wrapped key is too short")))?;
+    let (mut iv, aad) = (*nonce, associated_data(id));
     let parameters = GcmParams::new(&mut iv, &aad, TAG_BITS.into())?;
     Ok(Zeroizing::new(session.decrypt(&Mechanism::AesGcm(parameters), handle, sealed)?))
 }

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod clock_discipline;
 pub mod fetch;
+pub mod file_version;
 pub mod log;
 pub mod login_exchange;
 pub mod metrics;

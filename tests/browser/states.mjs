@@ -197,16 +197,16 @@ async function readSnippets(page) {
   await page.click("summary >> nth=0");
 }
 
-async function turnTrialsOn(page) {
+async function turnTestSignInOn(page) {
   await register(page);
   await page.click("a[href*='/console/try/']");
-  await page.click("#trial-on");
-  await page.waitForSelector("#trial-off");
+  await page.click("#client-test-on");
+  await page.waitForSelector("#client-test-off");
 }
 
 async function tryClient(page) {
-  await turnTrialsOn(page);
-  await page.click("#trial-start");
+  await turnTestSignInOn(page);
+  await page.click("#client-test-start");
   await page.click("#consent-allow");
   await page.waitForSelector("[role=status].done");
 }
@@ -484,7 +484,7 @@ export const STATES = [
   { name: "console-client-secret", as: "first", show: register },
   { name: "console-client-snippets", as: "first", show: readSnippets },
   { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
-  { name: "console-try-on", as: "first", show: turnTrialsOn },
+  { name: "console-try-on", as: "first", show: turnTestSignInOn },
   { name: "console-try-done", as: "first", show: tryClient },
   { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
   { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?find=nobody@example.test`) },

@@ -804,8 +804,8 @@ export const walksOf = (lane) => [
       await page.waitForSelector("#client-disable");
       // Try the client in the console.
       await press(page, "a[href*='/console/try/']");
-      await press(page, "#trial-on");
-      await press(page, "#trial-start", "Space");
+      await press(page, "#client-test-on");
+      await press(page, "#client-test-start", "Space");
       await press(page, "#consent-allow");
       await done(page);
       assert.match(await page.textContent("pre"), new RegExp(first(lane)));
@@ -814,7 +814,7 @@ export const walksOf = (lane) => [
       await press(page, "a[href*='/console/audit?client=']");
       await page.waitForSelector(".event");
       const events = () => page.locator(".event").count();
-      // The events are: registration, new secret, disabled, enabled, trials on, consent. They
+      // The events are: registration, new secret, disabled, enabled, test sign-in on, consent. They
       // appear within two seconds.
       const all = 6;
       for (let time = 0; time < 20 && await events() < all; time += 1) {

@@ -395,7 +395,7 @@ async fn clients_of_others_can_be_approved_and_unapproved() {
     assert_eq!(site.text(&["client", "revoke-approval", "wiki"]), "Revoked the approval of client wiki\n");
     assert_eq!(site.json(&["client", "show", "wiki"])["vouched_for"], false);
     let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
-    assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("withdraw approval"), "{trail}");
+    assert!(trail.contains("\"detail\":\"approve\"") && trail.contains("revoke approval"), "{trail}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate_admin as admin;
-use sealgate_admin::{Directory, Mailing, NoSigner, OnThisThread, socket};
+use sealgate_admin::{CommandContext, Mailing, NoSigner, OnThisThread, socket};
 use sealgate_config::AuditConfig;
 use sealgate_core::audit::AuditLog;
 use sealgate_domain::audit::Actor;
@@ -49,7 +49,7 @@ impl Served {
         let execute = move |command| {
             let store = Arc::clone(&served);
             async move {
-                let directory = Directory {
+                let context = CommandContext {
                     store: &store,
                     clock: &SystemClock,
                     entropy: &OsEntropy,
@@ -67,7 +67,7 @@ impl Served {
                     authority: Authority::Operator,
                     request: None,
                 };
-                admin::execute(&directory, command).await
+                admin::execute(&context, command).await
             }
         };
         let task = tokio::spawn(socket::serve_with(bound, execute, stopped));

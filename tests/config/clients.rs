@@ -188,7 +188,7 @@ fn a_reload_names_each_changed_key_of_a_client() {
     let live = |old: &str, new: &str| {
         let found = parse(old).difference(&parse(new));
         assert_eq!(found.restart, Vec::<String>::new());
-        found.live
+        found.reloadable
     };
     for (line, key) in [
         ("name = \"Other\"", "name"),

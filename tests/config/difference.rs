@@ -11,10 +11,10 @@ fn difference(old: &str, new: &str) -> Difference {
 
 /// Returns the changes. A running server must be able to apply all of them.
 #[track_caller]
-fn live(old: &str, new: &str) -> Vec<String> {
-    let Difference { live, restart } = difference(old, new);
+fn reloadable(old: &str, new: &str) -> Vec<String> {
+    let Difference { reloadable, restart } = difference(old, new);
     assert_eq!(restart, Vec::<String>::new());
-    live
+    reloadable
 }
 
 /// Returns the required settings with this line in this table.
@@ -45,7 +45,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ("console", "enabled = true", "console.enabled"),
         ("log", "filter = \"debug\"", "log.filter"),
     ] {
-        assert_eq!(live(REQUIRED, &with_key(table, line)), [key]);
+        assert_eq!(reloadable(REQUIRED, &with_key(table, line)), [key]);
     }
     for (line, keys) in [
         ("server.threads = 77", &["server.threads"][..]),
@@ -70,7 +70,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ),
     ] {
         let found = difference(REQUIRED, &format!("{REQUIRED}{line}\n"));
-        assert_eq!((found.live, found.restart), (Vec::new(), keys.iter().map(ToString::to_string).collect()));
+        assert_eq!((found.reloadable, found.restart), (Vec::new(), keys.iter().map(ToString::to_string).collect()));
     }
 }
 
@@ -79,22 +79,22 @@ fn a_changed_mail_server_is_reloaded() {
     let mail = |more: &str| format!("{REQUIRED}[mail]\nhost = \"smtp.test\"\nfrom = \"a@id.test\"\n{more}\n");
     let set =
         ["host", "port", "tls", "from", "hello", "timeout_seconds", "per_minute"].map(|key| format!("mail.{key}"));
-    assert_eq!(live(REQUIRED, &mail("")), set);
-    assert_eq!(live(&mail(""), REQUIRED), set);
-    assert_eq!(live(&mail(""), &mail("per_minute = 7")), ["mail.per_minute"]);
+    assert_eq!(reloadable(REQUIRED, &mail("")), set);
+    assert_eq!(reloadable(&mail(""), REQUIRED), set);
+    assert_eq!(reloadable(&mail(""), &mail("per_minute = 7")), ["mail.per_minute"]);
     let known = mail("username = \"id\"\npassword_file = \"p\"\nca_file = \"ca\"");
-    assert_eq!(live(&mail(""), &known), ["mail.username", "mail.password_file", "mail.ca_file"]);
-    assert_eq!(live(&known, &known.replace("\"p\"", "\"other\"")), ["mail.password_file"]);
+    assert_eq!(reloadable(&mail(""), &known), ["mail.username", "mail.password_file", "mail.ca_file"]);
+    assert_eq!(reloadable(&known, &known.replace("\"p\"", "\"other\"")), ["mail.password_file"]);
 }
 
 #[test]
 fn changed_certificate_files_are_reloaded_but_tls_itself_needs_a_restart() {
     let with = |name: &str| format!("{REQUIRED}server.tls = {{ certificate = \"{name}\", key = \"key\" }}\n");
-    assert_eq!(live(&with("one"), &with("other")), ["server.tls"]);
+    assert_eq!(reloadable(&with("one"), &with("other")), ["server.tls"]);
     let asking =
         |word: &str| format!("{}server.client_ca = \"ca\"\nserver.client_certificates = \"{word}\"\n", with("one"));
-    assert_eq!(live(&with("one"), &asking("optional")), ["server.client_ca", "server.client_certificates"]);
-    assert_eq!(live(&asking("optional"), &asking("required")), ["server.client_certificates"]);
+    assert_eq!(reloadable(&with("one"), &asking("optional")), ["server.client_ca", "server.client_certificates"]);
+    assert_eq!(reloadable(&asking("optional"), &asking("required")), ["server.client_certificates"]);
     assert_eq!(difference(REQUIRED, &with("one")).restart, ["server.tls"]);
     assert_eq!(difference(&with("one"), REQUIRED).restart, ["server.tls"]);
 }
@@ -103,13 +103,13 @@ fn changed_certificate_files_are_reloaded_but_tls_itself_needs_a_restart() {
 fn applications_are_distinguished_by_name() {
     let one = format!("{REQUIRED}{APP}");
     let other = APP.replace("wiki", "shop");
-    assert_eq!(live(&one, &format!("{one}{other}")), ["app shop: added"]);
-    assert_eq!(live(&format!("{one}{other}"), &one), ["app shop: removed"]);
-    assert_eq!(live(&one, &format!("{REQUIRED}{other}")), ["app shop: added", "app wiki: removed"]);
-    assert_eq!(live(&format!("{one}{other}"), &format!("{REQUIRED}{other}{APP}")), ["app: their order"]);
+    assert_eq!(reloadable(&one, &format!("{one}{other}")), ["app shop: added"]);
+    assert_eq!(reloadable(&format!("{one}{other}"), &one), ["app shop: removed"]);
+    assert_eq!(reloadable(&one, &format!("{REQUIRED}{other}")), ["app shop: added", "app wiki: removed"]);
+    assert_eq!(reloadable(&format!("{one}{other}"), &format!("{REQUIRED}{other}{APP}")), ["app: their order"]);
     let changed = one.replace("signed_in", "bearer").replace("8081", "8082");
     let changed = changed.replace("    [[app.route]]", "    groups_delimiter = \";\"\n    [[app.route]]");
-    assert_eq!(live(&one, &changed), ["app wiki: upstreams, route, groups_delimiter"]);
+    assert_eq!(reloadable(&one, &changed), ["app wiki: upstreams, route, groups_delimiter"]);
 }
 
 /// Returns a line with its number incremented or its boolean negated.
@@ -126,7 +126,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const LIVE: [&str; 62] = [
+const RELOADABLE: [&str; 62] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -284,8 +284,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     });
     // `also_sign_in` names a second application.
     let api = APP.replace("wiki", "api");
-    let Difference { live, restart } = difference(&format!("{old}{api}"), &format!("{new}{api}"));
-    let [live @ .., client, app] = live.as_slice() else { panic!("{live:?}") };
+    let Difference { reloadable, restart } = difference(&format!("{old}{api}"), &format!("{new}{api}"));
+    let [reloadable @ .., client, app] = reloadable.as_slice() else { panic!("{reloadable:?}") };
     assert_eq!(
         app,
         "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, clients, \
@@ -294,6 +294,6 @@ fn differences_are_listed_in_the_order_of_the_sections() {
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"
     );
     assert_eq!(client, "client shop: added");
-    assert_eq!(live, LIVE);
+    assert_eq!(reloadable, RELOADABLE);
     assert_eq!(restart, RESTART);
 }

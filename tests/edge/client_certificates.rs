@@ -90,8 +90,8 @@ impl World {
         let own = parts(Arc::default(), &[]).server;
         let server = ServerConfig { tls: vec![self.server.clone().into()], client_certificates: clients, ..own };
         let front: Arc<dyn Front> = Arc::new(TestFront::default());
-        let change = self.edge.changer.prepare(&[app(&[legacy()])], &server, front);
-        self.edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+        let change = self.edge.updater.prepare(&[app(&[legacy()])], &server, front);
+        self.edge.updater.apply(change.map_err(|faults| faults.join("\n")).unwrap());
     }
 }
 

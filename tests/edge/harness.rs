@@ -20,7 +20,7 @@ use sealgate_config::{
     App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls,
 };
 use sealgate_edge::{
-    Affinity, AnswerReason, AnswerRewrite, AnsweredBy, Changer, ConnectionEvent, EdgeObserver, Finished, Forward,
+    Affinity, AnswerReason, AnswerRewrite, AnsweredBy, ConnectionEvent, EdgeObserver, EdgeUpdater, Finished, Forward,
     Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
 };
 use tokio::sync::oneshot;
@@ -286,7 +286,7 @@ pub(crate) struct Edge {
     /// The listener that redirects to https, if there is one.
     pub(crate) redirect: Option<SocketAddr>,
     pub(crate) front: Arc<TestFront>,
-    pub(crate) changer: Changer,
+    pub(crate) updater: EdgeUpdater,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -304,10 +304,10 @@ impl Edge {
         let server = Server::prepare(parts).map_err(|faults| faults.join("\n")).unwrap();
         let (address, admin) = (server.addresses()[0], server.admin_address().unwrap());
         let redirect = server.redirect_addresses().first().copied();
-        let changer = server.changer();
+        let updater = server.edge_updater();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || server.run(StopSignal::Channel(stopped)));
-        Self { address, admin, redirect, front, changer, stop: Some(stop), thread: Some(thread) }
+        Self { address, admin, redirect, front, updater, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Requests the stop without waiting for it.

@@ -254,7 +254,7 @@ fn checks_follow_a_reload() {
     become_answering(&edge, &["goes", "stays"]);
     let reload = |apps: &[App]| {
         let front = Arc::clone(&edge.front) as Arc<dyn Front>;
-        edge.changer.apply(edge.changer.prepare(apps, &parts(Arc::default(), &[]).server, front).unwrap());
+        edge.updater.apply(edge.updater.prepare(apps, &parts(Arc::default(), &[]).server, front).unwrap());
     };
     let other_check = HealthCheck { path: "/health/other".to_owned(), ..check() };
     reload(&[App { health_check: Some(other_check.clone()), ..app(&[stays.address]) }]);

@@ -357,8 +357,8 @@ fn a_reload_changes_the_protocol_of_new_requests() {
     assert_eq!(edge.ask(&get("/")).status, 502, "the server does not speak HTTP/1.1");
     let reload = |apps: &[App]| {
         let front: Arc<dyn Front> = Arc::new(TestFront::default());
-        let change = edge.changer.prepare(apps, &parts(Arc::default(), &[]).server, front);
-        edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+        let change = edge.updater.prepare(apps, &parts(Arc::default(), &[]).server, front);
+        edge.updater.apply(change.map_err(|faults| faults.join("\n")).unwrap());
     };
     reload(&[app_of(server.address)]);
     assert_eq!(edge.ask(&get("/")).status, 200);

@@ -27,8 +27,8 @@ fn reload(edge: &Edge, upstreams: &[SocketAddr]) -> Arc<TestFront> {
     let front = Arc::new(TestFront::default());
     let apps: Vec<_> = upstreams.iter().map(|address| app(&[*address])).collect();
     let server = parts(Arc::default(), &[]).server;
-    let change = edge.changer.prepare(&apps, &server, Arc::clone(&front) as Arc<dyn Front>);
-    edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+    let change = edge.updater.prepare(&apps, &server, Arc::clone(&front) as Arc<dyn Front>);
+    edge.updater.apply(change.map_err(|faults| faults.join("\n")).unwrap());
     front
 }
 
@@ -110,13 +110,13 @@ fn a_reload_applies_other_certificate_files_and_rejects_invalid_ones() {
     let showing = |files: TlsConfig| ServerConfig { tls: vec![files.into()], ..parts(Arc::default(), &[]).server };
     let mut mixed = certificate(broken.path());
     mixed.key = first.path().join("key.pem");
-    let faults = edge.changer.prepare(&[app(&[legacy()])], &showing(mixed), front()).err().unwrap();
+    let faults = edge.updater.prepare(&[app(&[legacy()])], &showing(mixed), front()).err().unwrap();
     assert!(faults[0].contains("chain.pem") && faults[0].contains("key.pem"), "{faults:?}");
     assert!(curl(&["--cacert", &trusting(&first), &url]).contains("\"secure\":true"));
 
     let files = certificate(second.path());
-    let change = edge.changer.prepare(&[app(&[legacy()])], &showing(files), front()).unwrap();
-    edge.changer.apply(change);
+    let change = edge.updater.prepare(&[app(&[legacy()])], &showing(files), front()).unwrap();
+    edge.updater.apply(change);
     assert!(curl(&["--cacert", &trusting(&second), &url]).contains("\"secure\":true"));
     // The edge now watches the new files and ignores changes to the old ones.
     certificate(first.path());
@@ -138,7 +138,7 @@ fn a_reload_enables_client_certificates() {
     let client_certificates = Some(ClientCertificates { ca: files.certificate.clone(), demand: Presence::Required });
     let server = ServerConfig { tls: vec![files.into()], client_certificates, ..parts(Arc::default(), &[]).server };
     let front = Arc::clone(&edge.front) as Arc<dyn Front>;
-    edge.changer.apply(edge.changer.prepare(&[app(&[legacy()])], &server, front).unwrap());
+    edge.updater.apply(edge.updater.prepare(&[app(&[legacy()])], &server, front).unwrap());
     let refused = Command::new("curl").args(["-sk", "--max-time", "10", &url]).output().unwrap();
     assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
 }

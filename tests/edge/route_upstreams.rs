@@ -160,8 +160,8 @@ fn reload(edge: &Edge, own: SocketAddr, route: &(String, RouteUpstream)) {
     let front = Arc::new(TestFront::default());
     front.routes.lock().unwrap().push(route.clone());
     let server = parts(Arc::default(), &[]).server;
-    let change = edge.changer.prepare(&[with_route(own, route)], &server, front as Arc<dyn Front>);
-    edge.changer.apply(change.map_err(|faults| faults.join("\n")).unwrap());
+    let change = edge.updater.prepare(&[with_route(own, route)], &server, front as Arc<dyn Front>);
+    edge.updater.apply(change.map_err(|faults| faults.join("\n")).unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

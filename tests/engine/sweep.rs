@@ -182,17 +182,17 @@ async fn a_stopped_sweeper_removes_nothing_and_another_continues() {
     fill(&one, RECORDS).await;
     let (mut first, mut second) = (Lease::new(LeaseName::Sweeping, "one"), Lease::new(LeaseName::Sweeping, "other"));
     let start = Instant::now();
-    let fence = first.hold(&one, start).await.unwrap().unwrap();
+    let fence = first.acquire_or_renew(&one, start).await.unwrap().unwrap();
     let mut place = SweepPlace::default();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
     assert!(swept.removed == 512 && swept.more, "{swept:?}");
     // The second node is suspended from this point.
-    assert!(second.hold(&other, start).await.unwrap().is_none());
-    let taken = second.hold(&other, start + LEASE_LENGTH).await.unwrap().unwrap();
+    assert!(second.acquire_or_renew(&other, start).await.unwrap().is_none());
+    let taken = second.acquire_or_renew(&other, start + LEASE_LENGTH).await.unwrap().unwrap();
     let swept = one.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
     assert!(swept.removed == 0 && swept.superseded, "{swept:?}");
     assert_eq!(sweep_all(&other, &taken).await, RECORDS - 512);
-    assert!(first.hold(&one, start + LEASE_LENGTH).await.unwrap().is_none());
+    assert!(first.acquire_or_renew(&one, start + LEASE_LENGTH).await.unwrap().is_none());
 }
 
 /// Prints the duration: set `SWEEP_RECORDS=100000` for more records.
@@ -210,7 +210,7 @@ async fn expired_records_are_removed_over_a_network() {
     let (started, mut removed, mut place) = (Instant::now(), 0, SweepPlace::default());
     loop {
         let step = Instant::now();
-        let fence = lease.hold(&store, step).await.unwrap().unwrap();
+        let fence = lease.acquire_or_renew(&store, step).await.unwrap().unwrap();
         let swept = store.sweep_on(&mut place, &fence, LATER, 512).await.unwrap();
         removed += swept.removed;
         if !swept.more {

@@ -2,7 +2,7 @@
 //! browser that requested it.
 
 use sealgate_admin::command::Command;
-use sealgate_admin::{Directory, execute};
+use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::mail::{CodePurpose, Mail, Notice};
 use sealgate_domain::user::{Email, PasswordHash, User, UserState};
@@ -373,10 +373,10 @@ async fn a_mail_dropped_by_a_full_outbox_is_counted() {
         "user": { "email": "anna@example.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
-    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();
     // The change is kept although the message to the old address was dropped. The notification of
     // the audit event is dropped as well.
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 1);
-    sealgate::app::notices::write(&provider.sealgate).await;
+    sealgate::app::notices::queue_notices(&provider.sealgate).await;
     assert_eq!(mailbox::dropped(&provider.sealgate, "notice"), 2);
 }

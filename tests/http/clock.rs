@@ -3,7 +3,7 @@
 
 use sealgate_admin::client_settings::NewClient;
 use sealgate_admin::command::{ClientCommand, Command};
-use sealgate_admin::{Directory, execute};
+use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::client::{ClientId, ClientType, ConsentRule};
 use sealgate_domain::time::UnixTime;
 
@@ -31,7 +31,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         level: None,
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
-    let answer = execute(&Directory::new(&provider.sealgate), command).await.unwrap();
+    let answer = execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();
     answer.members()["client_secret"].as_str().unwrap().to_owned()
 }
 
@@ -72,7 +72,7 @@ async fn a_later_client_with_the_same_id_inherits_no_consent() {
         wiki(&provider, &first).code_in(&browser, &[]).await;
         back(&provider, seconds);
         let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
-        execute(&Directory::new(&provider.sealgate), delete).await.unwrap();
+        execute(&CommandContext::new(&provider.sealgate), delete).await.unwrap();
         let second = add(&provider, "wiki").await;
         let page = browser.open(&wiki(&provider, &second).authorize(&[])).await;
         if seconds == 0 {
@@ -92,7 +92,7 @@ async fn a_code_of_an_earlier_client_is_refused_for_a_later_one() {
     let first = add(&provider, "wiki").await;
     let code = wiki(&provider, &first).code(&[]).await;
     let delete = Command::Client(ClientCommand::Delete(ClientId::parse("wiki").unwrap().into()));
-    execute(&Directory::new(&provider.sealgate), delete).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), delete).await.unwrap();
     let second = add(&provider, "wiki").await;
     wiki(&provider, &second).redeem(&code).await.assert_error(400, "invalid_grant");
 }

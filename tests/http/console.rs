@@ -474,7 +474,7 @@ async fn a_console_form_needs_the_token_of_its_own_page() {
 }
 
 /// Enables tests of the client, runs one, and returns the redirect to the console.
-async fn trial(browser: &Browser<'_>, id: &str) -> String {
+async fn test_sign_in(browser: &Browser<'_>, id: &str) -> String {
     let path = format!("/console/try/{id}");
     let page = press(browser, &path, &[("action", "switch-on")]).await;
     let mut reply = browser.submit(&page, &[("action", "start")]).await;
@@ -488,13 +488,13 @@ async fn trial(browser: &Browser<'_>, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_trial_shows_the_clients_claims_and_stores_nothing() {
+async fn a_test_sign_in_shows_the_clients_claims_and_stores_nothing() {
     let provider = provider().await;
     let ben = signed_in(&provider, BEN).await;
     let id = element(&register(&ben, &[]).await, "client-id").unwrap();
     let page = ben.get(&format!("/console/try/{id}")).await;
-    assert!(page.text().contains("https://id.test/console/callback") && !page.text().contains("trial-start"));
-    let back = trial(&ben, &id).await;
+    assert!(page.text().contains("https://id.test/console/callback") && !page.text().contains("client-test-start"));
+    let back = test_sign_in(&ben, &id).await;
     let page = ben.get(&back).await;
     assert!(page.text().contains("It works."), "{page:?}");
     for claim in ["&#34;email&#34;: &#34;ben@example.test&#34;", "&#34;acr&#34;: &#34;1&#34;", "&#34;nonce&#34;"] {
@@ -522,7 +522,7 @@ async fn a_code_of_another_browser_gives_no_claims_in_the_console() {
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let id = element(&register(&ben, &[]).await, "client-id").unwrap();
     // Anna may see the client too. Ben sends her the redirect of his own test.
-    let of_ben = trial(&ben, &id).await;
+    let of_ben = test_sign_in(&ben, &id).await;
     let page = anna.get(&of_ben).await;
     assert!(page.text().contains("does not belong to a test") && !page.text().contains("ben@example.test&#34;"));
     // A redirect that follows a client's own request carries no verifier of the console.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, UserRef, execute};
+use sealgate_admin::{CommandContext, UserRef, execute};
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::secret::Secret;
 use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Expect, Key, Outcome, Value};
@@ -114,7 +114,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     let provider = Provider::new().await;
     let named = || UserRef::Sub(provider.anna.sub);
     let run = async |command| {
-        let answer = execute(&Directory::new(&provider.sealgate), Command::User(command)).await.unwrap();
+        let answer = execute(&CommandContext::new(&provider.sealgate), Command::User(command)).await.unwrap();
         answer.members()["grants_ended"].clone()
     };
     let tokens = provider.c1().tokens("openid offline_access").await;
@@ -128,7 +128,7 @@ async fn a_new_password_and_a_disabled_account_end_refresh_tokens_for_good() {
     let code = provider.c1().code(&[("scope", "openid offline_access")]).await;
     let tokens = Tokens::of(&provider.c1().redeem(&code).await);
     assert_eq!(run(UserCommand::Disable(named().into())).await, 1);
-    execute(&Directory::new(&provider.sealgate), Command::User(UserCommand::Enable(named()))).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), Command::User(UserCommand::Enable(named()))).await.unwrap();
     provider.c1().refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
     assert_eq!(provider.userinfo(&tokens.access).await.status, 401);
 }

@@ -2,7 +2,7 @@
 //! existing password.
 
 use sealgate_admin::command::Command;
-use sealgate_admin::{CommandError, Directory, execute};
+use sealgate_admin::{CommandContext, CommandError, execute};
 use sealgate_domain::user::{Email, PasswordHash, User};
 use serde_json::json;
 
@@ -25,7 +25,7 @@ async fn import(provider: &Provider, people: &[(&str, &str)]) -> Result<(), Vec<
     let file = json!({ "rows": rows, "faults": [], "skipped": 0 });
     let command = json!({ "user": { "import": { "dry_run": false, "file": file } } });
     let command: Command = serde_json::from_value(command).unwrap();
-    execute(&Directory::new(&provider.sealgate), command).await.map(drop).map_err(CommandError::into_lines)
+    execute(&CommandContext::new(&provider.sealgate), command).await.map(drop).map_err(CommandError::into_lines)
 }
 
 async fn user(provider: &Provider, email: &str) -> User {

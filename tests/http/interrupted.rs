@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, UserRef, execute};
+use sealgate_admin::{CommandContext, UserRef, execute};
 use sealgate_domain::secret::Secret;
 use sealgate_store::engine::{Changes, Engine, Outcome};
 use sealgate_system::clock::Clock as _;
@@ -35,10 +35,10 @@ async fn interrupted(command: impl FnOnce(UserRef) -> UserCommand) -> (Provider,
         let thief = with_anna(&provider).await;
         meddler.fail(Some(SESSION));
         let command = Command::User(command(UserRef::Sub(provider.anna.sub)));
-        assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+        assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
         start_again(&provider, &meddler).await;
         let enable = Command::User(UserCommand::Enable(UserRef::Sub(provider.anna.sub)));
-        execute(&Directory::new(&provider.sealgate), enable).await.unwrap();
+        execute(&CommandContext::new(&provider.sealgate), enable).await.unwrap();
         assert!(is_login(&thief.open("/account").await), "the session goes on");
     }
     (provider, meddler)
@@ -126,7 +126,7 @@ async fn the_sweeper_completes_an_interrupted_revocation() {
     meddler.fail(Some(SESSION));
     let user = UserRef::Sub(provider.anna.sub);
     let command = Command::User(UserCommand::SetPassword { user, password: Secret::new(NEW).into() });
-    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+    assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sweep = async || provider.sealgate.store.sweep(provider.clock.now(), 64).await.unwrap();
     sweep().await;
@@ -145,7 +145,7 @@ async fn a_damaged_record_does_not_block_other_revocations() {
     meddler.fail(Some(SESSION));
     let user = UserRef::Sub(provider.anna.sub);
     let command = Command::User(UserCommand::SetPassword { user, password: Secret::new(NEW).into() });
-    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+    assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let open = provider.engine.scan(b"O", None, 9).await.unwrap();
     let [(key, _)] = open.as_slice() else { panic!("{open:?}") };
@@ -171,7 +171,7 @@ async fn a_damaged_session_does_not_prevent_the_start() {
     with_anna(&provider).await;
     meddler.fail(Some(SESSION));
     let command = Command::User(UserCommand::Revoke(UserRef::Sub(provider.anna.sub).into()));
-    assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+    assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
     meddler.fail(None);
     let sessions = provider.engine.scan(&[SESSION], None, 9).await.unwrap();
     let [(key, _)] = sessions.as_slice() else { panic!("{sessions:?}") };

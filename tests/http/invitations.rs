@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sealgate_admin::command::Command;
-use sealgate_admin::{CommandError, Directory, execute};
+use sealgate_admin::{CommandContext, CommandError, execute};
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::mail::{Mail, MailMessage};
@@ -41,7 +41,7 @@ pub(crate) async fn token_for(provider: &Provider, email: &str) -> String {
 
 pub(crate) async fn command(provider: &Provider, command: Value) -> Result<Value, Vec<String>> {
     let command: Command = serde_json::from_value(json!({ "user": command })).unwrap();
-    let answer = execute(&Directory::new(&provider.sealgate), command).await;
+    let answer = execute(&CommandContext::new(&provider.sealgate), command).await;
     answer.map(|answer| json!(answer.members())).map_err(CommandError::into_lines)
 }
 

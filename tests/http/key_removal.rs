@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sealgate_admin::command::{Command, KeyCommand};
-use sealgate_admin::{Directory, execute};
+use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
 
@@ -38,16 +38,16 @@ async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>
 async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
     let (provider, meddler, signer) = with_own_key(label).await;
     let made = signer.make(KeySize::Rsa2048, format!("{label} 2").into_bytes()).await.unwrap();
-    run(&provider, KeyCommand::Announce { kid: made.kid.to_string(), id: made.id.clone(), others: vec![] }).await;
+    run(&provider, KeyCommand::Announce { kid: made.kid.to_string(), id: made.id.clone(), other_kids: vec![] }).await;
     (provider, meddler, signer)
 }
 
 async fn run(provider: &Provider, command: KeyCommand) {
-    execute(&Directory::new(&provider.sealgate), Command::Key(command)).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), Command::Key(command)).await.unwrap();
 }
 
 async fn remove_now(provider: &Provider, kid: &str) {
-    run(provider, KeyCommand::Remove { kid: kid.to_owned(), now: true, in_token: None }).await;
+    run(provider, KeyCommand::Remove { kid: kid.to_owned(), at_once: true, in_token: None }).await;
 }
 
 async fn published(provider: &Provider) -> Vec<String> {
@@ -110,8 +110,8 @@ fn a_key_removal_that_timed_out_takes_effect_when_the_store_is_read() {
         let tokens = provider.c1().tokens("openid").await;
         assert_eq!(provider.userinfo(&tokens.access).await.status, 200);
         meddler.lose_answer(KEY_RING);
-        let command = KeyCommand::Remove { kid: kid(&tokens.access), now: true, in_token: None };
-        assert!(execute(&Directory::new(&provider.sealgate), Command::Key(command)).await.is_err());
+        let command = KeyCommand::Remove { kid: kid(&tokens.access), at_once: true, in_token: None };
+        assert!(execute(&CommandContext::new(&provider.sealgate), Command::Key(command)).await.is_err());
         meddler.apply_late().await;
         provider.userinfo(&tokens.access).await.assert_bearer_error(401, "invalid_token");
     });

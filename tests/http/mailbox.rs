@@ -32,7 +32,8 @@ pub(crate) async fn take(sealgate: &Sealgate) -> Vec<MailMessage> {
     for wanted in store.due_mail(ever, MOST).await.unwrap() {
         let message = store.open_mail(&wanted.value).unwrap();
         if wanted.value.kind == MailKind::AddressWanted {
-            let looked_up = mail_lookup::address(sealgate, sealgate.clock.now(), &wanted, &message).await;
+            let looked_up =
+                mail_lookup::answer_address_request(sealgate, sealgate.clock.now(), &wanted, &message).await;
             assert_eq!(looked_up.unwrap(), Committed::Yes);
         }
     }

@@ -16,7 +16,7 @@ const ANNA: &str = "anna@example.test";
 /// Returns the due notifications, with count and recipient, and the number of notifications that
 /// are not due yet.
 async fn told(provider: &Provider) -> (Vec<(Notice, u32, String)>, usize) {
-    notices::write(&provider.sealgate).await;
+    notices::queue_notices(&provider.sealgate).await;
     let (store, ever) = (&provider.sealgate.store, UnixTime::from_seconds(u64::MAX));
     let due = store.due_mail(provider.clock.now(), 100).await.unwrap();
     let mut told = Vec::new();
@@ -134,5 +134,5 @@ async fn without_a_mail_server_no_notification_is_queued() {
     let provider = Provider::new().await;
     with_app(&provider).await;
     assert_eq!(told(&provider).await, (Vec::new(), 0));
-    assert!(provider.sealgate.audit.take_notifications().is_empty());
+    assert!(provider.sealgate.audit.take_notices().is_empty());
 }

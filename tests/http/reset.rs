@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sealgate::app::mail_lookup::{self, MAX_DELAY};
 use sealgate_admin::command::{Command, UserCommand};
-use sealgate_admin::{Directory, UserRef, execute};
+use sealgate_admin::{CommandContext, UserRef, execute};
 use sealgate_config::Language;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::account_links::{AccountLinks, AccountMark, Invitation, LINK_BYTES, LinkToken, RESET_LIFE};
@@ -53,7 +53,7 @@ pub(crate) async fn work(provider: &Provider) -> Vec<(WaitingMail, MailMessage)>
     for mail in store.due_mail(now, 1000).await.unwrap() {
         let message = store.open_mail(&mail.value).unwrap();
         if matches!(message.mail, Mail::ResetWanted { .. }) {
-            let _ = mail_lookup::reset(&provider.sealgate, now, &mail, &message).await.unwrap();
+            let _ = mail_lookup::answer_reset_request(&provider.sealgate, now, &mail, &message).await.unwrap();
         }
     }
     mailbox::due(store, now.plus(MAX_DELAY)).await
@@ -113,7 +113,7 @@ async fn a_reset_link_ends_with_the_commit_that_disables_or_revokes() {
         // No session can be ended, so that the rest of the revocation fails.
         meddler.fail(Some(b's'));
         let command = Command::User(ending(UserRef::Sub(provider.anna.sub)));
-        assert!(execute(&Directory::new(&provider.sealgate), command).await.is_err());
+        assert!(execute(&CommandContext::new(&provider.sealgate), command).await.is_err());
         provider.sealgate.store.change_user(provider.anna.sub, |user| user.state = UserState::Enabled).await.unwrap();
         assert_over(&open(&provider.browser(), &token).await);
     }
@@ -362,9 +362,15 @@ async fn a_late_lookup_changes_nothing() {
     let (store, now) = (&provider.sealgate.store, provider.clock.now());
     let taken = store.due_mail(now, 1).await.unwrap().pop().unwrap();
     let message = store.open_mail(&taken.value).unwrap();
-    assert_eq!(mail_lookup::reset(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Yes);
+    assert_eq!(
+        mail_lookup::answer_reset_request(&provider.sealgate, now, &taken, &message).await.unwrap(),
+        Committed::Yes
+    );
     let links = store.account_links(provider.anna.sub).await.unwrap().unwrap().value;
-    assert_eq!(mail_lookup::reset(&provider.sealgate, now, &taken, &message).await.unwrap(), Committed::Conflict);
+    assert_eq!(
+        mail_lookup::answer_reset_request(&provider.sealgate, now, &taken, &message).await.unwrap(),
+        Committed::Conflict
+    );
     assert_eq!(store.account_links(provider.anna.sub).await.unwrap().unwrap().value, links);
     assert_eq!(links.resets.len(), 1);
     assert_eq!(work(&provider).await.len(), 1);

@@ -1,7 +1,7 @@
 //! Tests "This wasn’t me": the holder of the old mailbox can undo a change of address.
 
 use sealgate_admin::command::Command;
-use sealgate_admin::{Directory, execute};
+use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::account_links::{AccountLinks, AddressUndo, LinkToken};
 use sealgate_domain::mail::{Mail, MailMessage, Notice};
 use sealgate_domain::user::{Email, User, UserState};
@@ -338,7 +338,7 @@ async fn an_administrators_change_is_notified_but_cannot_be_undone() {
         "user": { "email": "thief@evil.test" }, "changes": { "email": "anna@safe.test" },
     } } });
     let command: Command = serde_json::from_value(set).unwrap();
-    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();
     let after = anna(&provider).await;
     assert_eq!((after.sign_in_name(), after.email_verified), ("anna@safe.test", false));
     let told = mailbox::take(&provider.sealgate).await;
@@ -356,10 +356,10 @@ async fn an_administrators_change_without_a_queued_notification_is_not_made() {
     let command: Command = serde_json::from_value(set).unwrap();
     // The outbox cannot be written.
     meddler.fail(Some(b'q'));
-    assert!(execute(&Directory::new(&provider.sealgate), command.clone()).await.is_err());
+    assert!(execute(&CommandContext::new(&provider.sealgate), command.clone()).await.is_err());
     meddler.fail(None);
     assert_eq!(anna(&provider).await, provider.anna);
-    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();
     assert_eq!(mailbox::take(&provider.sealgate).await.len(), 1);
 }
 

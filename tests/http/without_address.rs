@@ -3,7 +3,7 @@
 
 use sealgate::app::notices;
 use sealgate_admin::command::Command;
-use sealgate_admin::{Directory, execute};
+use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::mail::{CodePurpose, Mail, MailMessage, Notice};
 use sealgate_domain::user::User;
@@ -36,7 +36,7 @@ const PAGES: [&str; 12] = [
 pub(crate) async fn set(provider: &Provider, changes: Value) {
     let set = json!({ "user": { "set": { "user": { "sub": provider.anna.sub }, "changes": changes } } });
     let command: Command = serde_json::from_value(set).unwrap();
-    execute(&Directory::new(&provider.sealgate), command).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();
 }
 
 /// Gives Anna the username `anna` and removes her address, as an operator does.
@@ -47,7 +47,7 @@ async fn without_address(provider: &Provider) {
 async fn provider() -> Provider {
     let provider = Provider::with(MAIL).await;
     without_address(&provider).await;
-    notices::write(&provider.sealgate).await;
+    notices::queue_notices(&provider.sealgate).await;
     mailbox::take(&provider.sealgate).await;
     provider
 }
@@ -199,7 +199,7 @@ async fn a_user_without_an_address_is_sent_no_notices() {
         let event = AuditEvent::new(provider.clock.now(), AuditKind::PasswordChanged, Actor::User);
         provider.sealgate.audit.note(event.for_subject(user.sub));
     }
-    notices::write(&provider.sealgate).await;
+    notices::queue_notices(&provider.sealgate).await;
     let told: Vec<_> = mailbox::take(&provider.sealgate).await.iter().map(mailbox::address).collect();
     assert_eq!(told, ["ben@example.test"]);
 }
@@ -210,7 +210,7 @@ async fn a_removed_address_is_notified_and_its_links_end() {
     let token = crate::reset::link_of(&provider, ANNA).await;
     mailbox::take(&provider.sealgate).await;
     without_address(&provider).await;
-    notices::write(&provider.sealgate).await;
+    notices::queue_notices(&provider.sealgate).await;
     let mails = mailbox::take(&provider.sealgate).await;
     let [MailMessage { to: Some(to), mail: Mail::Notice { notice: Notice::AdministratorActed, .. }, .. }] =
         mails.as_slice()
@@ -222,7 +222,7 @@ async fn a_removed_address_is_notified_and_its_links_end() {
     assert!(page.status == 400 && page.text().contains("This link no longer works"), "{page:?}");
     // Another user can have the address.
     let ben = json!({ "user": { "set": { "user": { "sub": provider.ben.sub }, "changes": { "email": ANNA } } } });
-    execute(&Directory::new(&provider.sealgate), serde_json::from_value(ben).unwrap()).await.unwrap();
+    execute(&CommandContext::new(&provider.sealgate), serde_json::from_value(ben).unwrap()).await.unwrap();
     let anna = anna(&provider).await;
     assert_eq!((anna.sign_in_name(), anna.email_verified), ("anna", false));
 }

@@ -16,9 +16,10 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientsPage, ConfirmPage,
-    GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage, NewUserPage, ResetState, SettingsPage,
-    TrialPage, TrialProblem, UserAppLogins, UserFactors, UserField, UserInvitation, UserLine, UserPage, UsersPage,
+    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientTestPage,
+    ClientTestProblem, ClientsPage, ConfirmPage, GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage,
+    NewUserPage, ResetState, SettingsPage, UserAppLogins, UserFactors, UserField, UserInvitation, UserLine, UserPage,
+    UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
@@ -161,9 +162,9 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
-            secret,
+            new_secret: secret,
             issuer: "https://id.example.com",
-            refused: own.then_some(ClientRefusal::SecretsFull),
+            refused: own.then_some(ClientRefusal::TooManySecrets),
         })
     };
     add("console-client", page(&enabled, &form, false, secret));
@@ -177,12 +178,12 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let on = Client { redirect_uris, ..enabled.clone() };
     let claims = [person, person, person].map(str::to_owned);
     let page = |client, claims, problem| {
-        html(&TrialPage { inside: inside_of_admin(), csrf, client, redirect_uri, claims, problem })
+        html(&ClientTestPage { inside: inside_of_admin(), csrf, client, redirect_uri, claims, problem })
     };
     add("console-try", page(&enabled, None, None));
     add("console-tried", page(&on, Some(&claims), None));
-    add("console-try-refused", page(&enabled, None, Some(TrialProblem::Refused(sample.client))));
-    add("console-try-unknown", page(&enabled, None, Some(TrialProblem::Unknown)));
+    add("console-try-refused", page(&enabled, None, Some(ClientTestProblem::Refused(sample.client))));
+    add("console-try-unknown", page(&enabled, None, Some(ClientTestProblem::Unknown)));
     all
 }
 

@@ -29,7 +29,7 @@ fn refusal(error: &SignerOpenError) -> String {
 /// Returns a data key, wrapped by the token.
 fn wrapped(hsm: &Hsm) -> (WrappedKey, Zeroizing<[u8; 32]>) {
     let made = signer::data_key(hsm, &[], fresh()).unwrap().unwrap();
-    (made.to_keep.unwrap(), made.key)
+    (made.to_store.unwrap(), made.key)
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_data_key_is_recovered_only_from_its_wrapped_form() {
         assert_eq!(kept.wrapping_id, "a15e");
         assert!(!kept.bytes.windows(8).any(|window| key.windows(8).any(|part| part == window)));
         let again = signer::data_key(&hsm, std::slice::from_ref(&kept), fresh()).unwrap().unwrap();
-        assert!(again.key == key && again.to_keep.is_none());
+        assert!(again.key == key && again.to_store.is_none());
 
         for at in 0..kept.bytes.len() {
             let mut altered = kept.clone();
@@ -73,7 +73,7 @@ fn a_wrapping_key_with_another_value_is_refused_on_one_line() {
         delete_wrapping_key(&hsm);
         signer::wrap_init(&hsm, &[2]).unwrap();
         let made = signer::data_key(&hsm, &[kept], fresh()).unwrap().unwrap();
-        assert_eq!(made.to_keep.unwrap().wrapping_id, "02");
+        assert_eq!(made.to_store.unwrap().wrapping_id, "02");
     });
 }
 

@@ -26,7 +26,7 @@ const PEOPLE: [&str; 9] = [
 
 pub(super) fn read(text: &str, file: &mut UsersFile) {
     let mut entry = None::<Entry>;
-    for (line, text) in Unfolded::new(text) {
+    for (line, text) in UnfoldedLines::new(text) {
         if text.is_empty() {
             if entry.take().is_some_and(|entry| !entry.end(file)) {
                 return;
@@ -49,17 +49,17 @@ pub(super) fn read(text: &str, file: &mut UsersFile) {
 }
 
 /// Unfolded lines of a text without comments, each with the number of its first line.
-struct Unfolded<'t> {
+struct UnfoldedLines<'t> {
     lines: std::iter::Peekable<std::iter::Zip<std::ops::RangeFrom<usize>, std::str::Lines<'t>>>,
 }
 
-impl<'t> Unfolded<'t> {
+impl<'t> UnfoldedLines<'t> {
     fn new(text: &'t str) -> Self {
         Self { lines: (1..).zip(text.lines()).peekable() }
     }
 }
 
-impl<'t> Iterator for Unfolded<'t> {
+impl<'t> Iterator for UnfoldedLines<'t> {
     type Item = (usize, Cow<'t, str>);
 
     fn next(&mut self) -> Option<Self::Item> {

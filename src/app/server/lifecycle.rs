@@ -70,7 +70,7 @@ impl ShutdownSignalWatch for Lifecycle {
 
 impl Lifecycle {
     async fn run(&self, mut startup: Startup) -> Result<(), String> {
-        let mut signals = Signals::new(startup.signal)?;
+        let mut signals = StopRequests::new(startup.signal)?;
         start_timer().await?;
         let outcome = tokio::select! {
             // A message reports a failure. The channel closes when all services accept connections.
@@ -81,21 +81,21 @@ impl Lifecycle {
             tracing::info!(addresses = ?startup.listening, "serving");
             self.phase.send_replace(Phase::Serving);
             notify(&[NotifyState::Ready]);
-            if !signals.has_fired() {
+            if !signals.is_stop_requested() {
                 signals.next().await;
             }
         }
         notify(&[NotifyState::Stopping]);
         self.phase.send_replace(Phase::Stopping);
-        tracing::info!(connections = self.quota.open(), "stopping");
+        tracing::info!(connections = self.quota.open_connections(), "stopping");
         let _ = self.stop.send(true);
         tokio::select! {
             () = self.quota.wait_until_empty() => {}
             () = tokio::time::sleep(self.drain_timeout) => {
-                tracing::warn!(connections = self.quota.open(), "closing the remaining connections");
+                tracing::warn!(connections = self.quota.open_connections(), "closing the remaining connections");
             }
             () = signals.next() => {
-                tracing::warn!(connections = self.quota.open(), "second signal: closing the remaining connections");
+                tracing::warn!(connections = self.quota.open_connections(), "second signal: closing the remaining connections");
             }
         }
         if timeout(BACKGROUND_STOP_TIMEOUT, startup.background).await.is_err() {
@@ -110,12 +110,12 @@ impl Lifecycle {
 }
 
 /// Source of stop requests.
-enum Signals {
+enum StopRequests {
     Unix { terminate: Signal, interrupt: Signal, count: u32 },
     Channel(Option<oneshot::Receiver<()>>),
 }
 
-impl Signals {
+impl StopRequests {
     fn new(signal: StopSignal) -> Result<Self, String> {
         let listen = |kind| self::signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         Ok(match signal {
@@ -149,7 +149,7 @@ impl Signals {
     }
 
     /// Returns whether a stop was requested.
-    const fn has_fired(&self) -> bool {
+    const fn is_stop_requested(&self) -> bool {
         match self {
             Self::Unix { count, .. } => *count > 0,
             Self::Channel(channel) => channel.is_none(),

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
-    Cancellable, Challenges, Changer, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
+    Cancellable, Challenges, EdgeUpdater, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
     Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TokenKeys, TransportSecurity, Watch,
     admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
@@ -141,10 +141,10 @@ impl Server {
         Ok(Self { parts, public, redirecting, admin, snapshots: Snapshots::new(snapshot), tls })
     }
 
-    /// Returns a changer, which replaces the applications, the front and the certificates of the
+    /// Returns an updater, which replaces the applications, the front and the certificates of the
     /// running server.
-    pub fn changer(&self) -> Changer {
-        Changer::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
+    pub fn edge_updater(&self) -> EdgeUpdater {
+        EdgeUpdater::new(Arc::clone(&self.snapshots), self.parts.resolver.clone(), self.tls.clone())
     }
 
     /// Adds a task, which starts and stops with the server.

@@ -184,9 +184,9 @@ pub(super) fn keys(config: &Config, state: &ServerState) -> Vec<Finding> {
     };
     let now = SystemClock.now();
     let mut findings = Vec::new();
-    for KeyAnswer { life, untaken_by, .. } in &keys {
-        if !untaken_by.is_empty() {
-            let nodes = untaken_by.join(", ");
+    for KeyAnswer { life, distrusted_by, .. } in &keys {
+        if !distrusted_by.is_empty() {
+            let nodes = distrusted_by.join(", ");
             let message = format!("these nodes refuse the key {}: {nodes}; `sealgate node list`", life.kid);
             findings.push(Finding::warning(Topic::Keys, message));
         }

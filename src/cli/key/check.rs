@@ -15,10 +15,10 @@ use crate::cli::output::Output;
 use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
 use sealgate_domain::key_ring::KeyState;
 use sealgate_signer as signer;
-use sealgate_signer::{Check, KeyReport};
+use sealgate_signer::{KeyReport, TokenCheck};
 
 pub(crate) struct Findings {
-    check: Check,
+    check: TokenCheck,
     /// Errors that would prevent startup, or that would prevent the publication of a key.
     pub(crate) faults: Vec<String>,
     pub(crate) warnings: Vec<String>,
@@ -81,7 +81,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
 
 /// Reports keys that a starting server would refuse, and announced keys that it could not publish.
 fn compare(
-    check: &Check,
+    check: &TokenCheck,
     lives: &[KeyAnswer],
     unannounced_ids: &[String],
     node: Option<&str>,

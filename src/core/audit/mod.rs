@@ -34,8 +34,8 @@ const MAX_QUEUED: usize = 8192;
 /// Maximum number of queued distinct events that unauthenticated clients can cause.
 const MAX_UNAUTHENTICATED: usize = 256;
 
-/// Maximum number of queued notifications. Users are not notified of further events.
-const MAX_QUEUED_NOTIFICATIONS: usize = 1024;
+/// Maximum number of queued events that require a notice. Users get no notice of further events.
+const MAX_QUEUED_NOTICES: usize = 1024;
 
 /// Maximum time that a page waits for queued records.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(300);
@@ -54,8 +54,8 @@ pub struct AuditLog {
     /// Notified when a page waits for queued records.
     write_requested: Notify,
     routine: Mutex<Routine>,
-    /// Events to notify users about by e-mail.
-    notifications: Mutex<Vec<AuditEvent>>,
+    /// Events that require a notice: an e-mail to the user.
+    notices: Mutex<Vec<AuditEvent>>,
 }
 
 #[derive(Debug)]
@@ -96,14 +96,14 @@ impl AuditLog {
             written: watch::Sender::default(),
             write_requested: Notify::new(),
             routine: Mutex::default(),
-            notifications: Mutex::default(),
+            notices: Mutex::default(),
         }
     }
 
     /// Writes the event's line to the log and queues its record for [`AuditLog::write`].
     pub fn note(&self, mut event: AuditEvent) {
         log(&event);
-        self.queue_notification(&event);
+        self.queue_notice(&event);
         event.notice_context = None;
         if !self.stores_records {
             return;
@@ -113,8 +113,8 @@ impl AuditLog {
         }
     }
 
-    /// Queues a notification about the event, if the event requires one.
-    fn queue_notification(&self, event: &AuditEvent) {
+    /// Queues the event for a notice, if it requires one.
+    fn queue_notice(&self, event: &AuditEvent) {
         let notice_context = event.notice_context.clone().or_else(|| {
             let notice = event.notice()?;
             Some(NoticeContext { notice, language: None, browser: None, system: None })
@@ -122,22 +122,22 @@ impl AuditLog {
         if notice_context.is_none() || event.subject.is_none() {
             return;
         }
-        let mut queued = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
-        if queued.len() < MAX_QUEUED_NOTIFICATIONS {
+        let mut queued = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if queued.len() < MAX_QUEUED_NOTICES {
             queued.push(AuditEvent { notice_context, ..event.clone() });
         }
     }
 
-    /// Removes and returns the queued events, each with its notification.
-    pub fn take_notifications(&self) -> Vec<AuditEvent> {
-        std::mem::take(&mut self.notifications.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Removes and returns the queued events that require a notice, each with its notice.
+    pub fn take_notices(&self) -> Vec<AuditEvent> {
+        std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Queues events for notification again after the store failed. Drops events that exceed the
+    /// Queues events for their notices again after the store failed. Drops events that exceed the
     /// capacity.
-    pub fn queue_notifications_again(&self, events: Vec<AuditEvent>) {
-        let mut queued = self.notifications.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = MAX_QUEUED_NOTIFICATIONS.saturating_sub(queued.len());
+    pub fn queue_notices_again(&self, events: Vec<AuditEvent>) {
+        let mut queued = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_QUEUED_NOTICES.saturating_sub(queued.len());
         queued.extend(events.into_iter().take(room));
     }
 

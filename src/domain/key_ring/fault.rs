@@ -44,7 +44,7 @@ pub enum KeyFault {
          keys that the node does not trust. To activate the key without waiting, use --early",
         .nodes.join(", ")
     )]
-    Untaken { kid: String, nodes: Vec<String> },
+    Distrusted { kid: String, nodes: Vec<String> },
     /// All keys of the node were retired.
     #[error(
         "no key of the node {0} is active, because the node was removed from the cluster. To add the node \
@@ -99,8 +99,8 @@ pub enum KeyFault {
 
 impl KeyFault {
     /// Creates the error for a key that these nodes do not trust yet.
-    pub fn untaken(kid: &str, nodes: &[&str]) -> Self {
-        Self::Untaken { kid: kid.to_owned(), nodes: nodes.iter().map(|node| (*node).to_owned()).collect() }
+    pub fn distrusted(kid: &str, nodes: &[&str]) -> Self {
+        Self::Distrusted { kid: kid.to_owned(), nodes: nodes.iter().map(|node| (*node).to_owned()).collect() }
     }
 }
 

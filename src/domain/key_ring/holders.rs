@@ -244,19 +244,19 @@ impl KeyRing {
         endorsers.find(|other| !trust.has_own_name(key) && trust.endorses(other, key)).copied()
     }
 
-    /// Returns the nodes that do not accept the key yet: none of their own keys has endorsed it.
+    /// Returns the nodes that do not trust the key yet: none of their own keys has endorsed it.
     ///
     /// Nodes without a key in the ring are not returned, because they do not reject tokens.
-    pub fn untaken<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
+    pub fn distrusting_nodes<'n>(&self, kid: &str, nodes: &'n [String], now: UnixTime) -> Vec<&'n str> {
         let now = self.at(now);
         let Some(key) = self.find(kid).filter(|key| key.holder.is_some()) else { return Vec::new() };
         let is_of = |other: &KeyLife, node: &str| other.holder.as_deref() == Some(node);
-        let does_not_take = |node: &&str| {
+        let distrusts_key = |node: &&str| {
             let mut own = self.live(now).filter(|other| is_of(other, node)).peekable();
             let has_keys = own.peek().is_some();
             has_keys && !is_of(key, node) && !own.any(|by| key.endorsed.iter().any(|signed| signed.by == by.kid))
         };
-        nodes.iter().map(String::as_str).filter(does_not_take).collect()
+        nodes.iter().map(String::as_str).filter(distrusts_key).collect()
     }
 
     /// Retires a node's keys, so that they sign no more tokens. Their signatures remain valid until

@@ -170,7 +170,7 @@ impl KeyRing {
             self.announce(kid, &[], now)?;
         }
         self.end_rotating(id, true);
-        // With one token per node, the other nodes must accept the key first: see `untaken`.
+        // With one token per node, the other nodes must trust the key first: see `distrusting_nodes`.
         if self.node.is_some() || self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
             return Ok(());
         }

@@ -6,7 +6,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
 
 use pingora::tls::load_certs_and_key_files;
 use rustls::pki_types::pem::PemObject;
@@ -17,6 +16,7 @@ use x509_parser::extensions::GeneralName;
 
 use super::token_key::{TokenKeys, TokenTlsKey};
 use sealgate_config::{CertificateKey, ListenerCertificate, TlsConfig, not_after};
+use sealgate_system::file_version::FileVersion;
 use sealgate_system::tls;
 
 /// Certificate in use, with its files.
@@ -26,8 +26,8 @@ pub(crate) struct Certificate {
     /// The key, if it is in the token.
     token_key: Option<TokenTlsKey>,
     current: RwLock<Arc<LoadedCertificate>>,
-    /// Stamps of both files, taken before the last time that the files were read.
-    read: RwLock<[Stamp; 2]>,
+    /// Versions of both files, taken before the last time that the files were read.
+    last_versions: RwLock<[Option<FileVersion>; 2]>,
 }
 
 /// Certificate chain with its key and the names for which it is valid.
@@ -42,21 +42,38 @@ pub(crate) struct LoadedCertificate {
 }
 
 impl LoadedCertificate {
+    /// Reads the files. `token_key` is required if the key is in the token.
+    fn read(files: &ListenerCertificate, token_key: Option<&TokenTlsKey>) -> Result<Self, String> {
+        let certificate = files.certificate.clone();
+        let key = match (&files.key, token_key) {
+            (CertificateKey::File(key), _) => read_certified_key(&TlsConfig { certificate, key: key.clone() })?,
+            (CertificateKey::Token(label), Some(key)) => {
+                let chain = read_chain(&certificate)?;
+                check_key_matches(&chain, &certificate, label, &key.subject_public_key_info())?;
+                CertifiedKey::new(chain, Arc::new(key.clone()))
+            }
+            (CertificateKey::Token(label), None) => return Err(format!("TLS key \"{label}\" was not opened")),
+        };
+        let names = key.cert.first().map(|leaf| dns_names(leaf)).unwrap_or_default();
+        // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
+        // know a newer intermediate certificate.
+        let expires_at = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
+        Ok(Self { key: Arc::new(key), is_in_token: token_key.is_some(), names, expires_at })
+    }
+
     /// Returns whether the certificate contains this exact name.
-    pub(crate) fn names(&self, name: &str) -> bool {
-        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.names.iter().any(|certified| certified.eq_ignore_ascii_case(name))
     }
 
     /// Returns whether a wildcard of the certificate matches the name. A wildcard matches exactly
     /// the first label (RFC 6125 §6.4.3).
-    pub(crate) fn covers(&self, name: &str) -> bool {
+    pub(crate) fn matches_wildcard(&self, name: &str) -> bool {
         let Some((_, parent)) = name.split_once('.') else { return false };
-        self.names.iter().any(|own| own.strip_prefix("*.").is_some_and(|own| own.eq_ignore_ascii_case(parent)))
+        let mut wildcards = self.names.iter().filter_map(|certified| certified.strip_prefix("*."));
+        wildcards.any(|wildcard| wildcard.eq_ignore_ascii_case(parent))
     }
 }
-
-/// Modification time and length of a file, to detect changes.
-pub(crate) type Stamp = Option<(SystemTime, u64)>;
 
 impl Certificate {
     /// Reads the files, and finds the key in the token. Blocking.
@@ -64,7 +81,7 @@ impl Certificate {
     /// # Errors
     /// One line that names the file or the key, and the error.
     pub(super) fn load(files: &ListenerCertificate, token: Option<&Arc<TokenKeys>>) -> Result<Self, String> {
-        let stamp = stamps(files);
+        let versions = file_versions(files);
         let token_key = match &files.key {
             CertificateKey::File(_) => None,
             CertificateKey::Token(label) => {
@@ -72,8 +89,8 @@ impl Certificate {
                 Some(token.find(label)?)
             }
         };
-        let current = RwLock::new(Arc::new(load(files, token_key.as_ref())?));
-        Ok(Self { files: files.clone(), token_key, current, read: RwLock::new(stamp) })
+        let current = RwLock::new(Arc::new(LoadedCertificate::read(files, token_key.as_ref())?));
+        Ok(Self { files: files.clone(), token_key, current, last_versions: RwLock::new(versions) })
     }
 
     pub(crate) fn current(&self) -> Arc<LoadedCertificate> {
@@ -87,12 +104,12 @@ impl Certificate {
 
     /// Reloads the files if they changed. Blocking I/O.
     pub(crate) fn reload_if_changed(&self) {
-        let stamp = stamps(&self.files);
-        if *self.read.read().unwrap_or_else(PoisonError::into_inner) == stamp {
+        let versions = file_versions(&self.files);
+        if *self.last_versions.read().unwrap_or_else(PoisonError::into_inner) == versions {
             return;
         }
-        *self.read.write().unwrap_or_else(PoisonError::into_inner) = stamp;
-        match load(&self.files, self.token_key.as_ref()) {
+        *self.last_versions.write().unwrap_or_else(PoisonError::into_inner) = versions;
+        match LoadedCertificate::read(&self.files, self.token_key.as_ref()) {
             Ok(new) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
                 tracing::info!(certificate = %self.files.certificate.display(), "loaded a new certificate");
@@ -104,43 +121,20 @@ impl Certificate {
     }
 }
 
-fn stamps(files: &ListenerCertificate) -> [Stamp; 2] {
+fn file_versions(files: &ListenerCertificate) -> [Option<FileVersion>; 2] {
     let key = match &files.key {
-        CertificateKey::File(key) => stamp(key),
+        CertificateKey::File(key) => FileVersion::of(key),
         CertificateKey::Token(_) => None,
     };
-    [stamp(&files.certificate), key]
-}
-
-/// Returns the stamp of a file, or `None` if its metadata cannot be read.
-pub(crate) fn stamp(path: &Path) -> Stamp {
-    fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok()
+    [FileVersion::of(&files.certificate), key]
 }
 
 /// Reads a certificate chain and its key, and checks that the key belongs to the chain.
-pub(crate) fn read(files: &TlsConfig) -> Result<CertifiedKey, String> {
+pub(crate) fn read_certified_key(files: &TlsConfig) -> Result<CertifiedKey, String> {
     let (certificates, key) = read_pair(files)?;
-    let (certificate, file) = (files.certificate.display(), files.key.display());
+    let (certificate, key_file) = (files.certificate.display(), files.key.display());
     CertifiedKey::from_der(certificates, key, &tls::provider())
-        .map_err(|error| format!("cannot use certificate {certificate} with key {file}: {error}"))
-}
-
-fn load(files: &ListenerCertificate, token_key: Option<&TokenTlsKey>) -> Result<LoadedCertificate, String> {
-    let certificate = files.certificate.clone();
-    let key = match (&files.key, token_key) {
-        (CertificateKey::File(key), _) => read(&TlsConfig { certificate, key: key.clone() })?,
-        (CertificateKey::Token(label), Some(key)) => {
-            let chain = read_chain(&certificate)?;
-            belong_together(&chain, &certificate, label, &key.subject_public_key_info())?;
-            CertifiedKey::new(chain, Arc::new(key.clone()))
-        }
-        (CertificateKey::Token(label), None) => return Err(format!("TLS key \"{label}\" was not opened")),
-    };
-    let names = key.cert.first().map(|leaf| names(leaf)).unwrap_or_default();
-    // Only the expiry of the leaf matters. If an intermediate certificate has expired, browsers may
-    // know a newer intermediate certificate.
-    let expires_at = key.cert.first().and_then(|leaf| not_after(leaf)).unwrap_or(i64::MAX);
-    Ok(LoadedCertificate { key: Arc::new(key), is_in_token: token_key.is_some(), names, expires_at })
+        .map_err(|error| format!("cannot use certificate {certificate} with key {key_file}: {error}"))
 }
 
 /// Checks that a file contains the certificate of a TLS key in the token.
@@ -150,10 +144,10 @@ fn load(files: &ListenerCertificate, token_key: Option<&TokenTlsKey>) -> Result<
 /// # Errors
 /// One line that names the file, the key and the error.
 pub fn check_token_certificate(certificate: &Path, label: &str, key: &[u8]) -> Result<(), String> {
-    belong_together(&read_chain(certificate)?, certificate, label, key)
+    check_key_matches(&read_chain(certificate)?, certificate, label, key)
 }
 
-fn belong_together(chain: &[CertificateDer<'_>], file: &Path, label: &str, key: &[u8]) -> Result<(), String> {
+fn check_key_matches(chain: &[CertificateDer<'_>], file: &Path, label: &str, key: &[u8]) -> Result<(), String> {
     let file = file.display();
     let leaf = chain.first().ok_or_else(|| format!("{file} contains no certificate; write the chain in PEM"))?;
     let leaf = ParsedCertificate::try_from(leaf)
@@ -175,7 +169,7 @@ fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Returns the DNS names of a certificate. The list is empty if the certificate cannot be parsed.
-fn names(leaf: &[u8]) -> Vec<String> {
+fn dns_names(leaf: &[u8]) -> Vec<String> {
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else { return Vec::new() };
     let Ok(Some(names)) = leaf.subject_alternative_name() else { return Vec::new() };
     let name = |name: &GeneralName<'_>| match name {
@@ -195,7 +189,7 @@ pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static
         fs::File::open(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     }
     let (certificate, key) = (files.certificate.display(), files.key.display());
-    load_certs_and_key_files(text(&files.certificate)?, text(&files.key)?).ok().flatten().ok_or_else(|| {
+    load_certs_and_key_files(utf8_path(&files.certificate)?, utf8_path(&files.key)?).ok().flatten().ok_or_else(|| {
         format!(
             "{certificate} must contain a certificate chain and {key} its private key, \
             both in PEM"
@@ -207,7 +201,7 @@ pub(crate) fn read_pair(files: &TlsConfig) -> Result<(Vec<CertificateDer<'static
 ///
 /// # Errors
 /// One line that names the file and the error.
-pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn read_ca_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let name = file.display();
     let content = fs::read(file).map_err(|error| format!("cannot read {name}: {error}"))?;
     let certificates = CertificateDer::pem_slice_iter(&content)
@@ -219,14 +213,14 @@ pub(crate) fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, S
     let mut roots = rustls::RootCertStore::empty();
     for certificate in &certificates {
         let unusable = |why: String| format!("{name} contains something other than a CA certificate: {why}");
-        readable(certificate).map_err(unusable)?;
+        check_parses(certificate).map_err(unusable)?;
         roots.add(certificate.clone()).map_err(|error| unusable(error.to_string()))?;
     }
     Ok(certificates)
 }
 
 /// Checks that Pingora can parse the certificate. Pingora panics if it cannot parse a certificate.
-pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
+pub(crate) fn check_parses(certificate: &[u8]) -> Result<(), String> {
     x509_parser::parse_x509_certificate(certificate).map(|_| ()).map_err(|error| {
         format!(
             "not a certificate \
@@ -235,6 +229,6 @@ pub(crate) fn readable(certificate: &[u8]) -> Result<(), String> {
     })
 }
 
-fn text(path: &Path) -> Result<&str, String> {
+fn utf8_path(path: &Path) -> Result<&str, String> {
     path.to_str().ok_or_else(|| format!("{}: write the file's name in UTF-8", path.display()))
 }

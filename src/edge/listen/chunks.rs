@@ -42,7 +42,7 @@ impl std::error::Error for MalformedChunk {}
 
 /// Part of the chunked body to which the next byte must belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum ChunkState {
     /// The chunk size, or the byte after the size. The number counts the digits that were read so
     /// far.
     Size(u8),
@@ -59,13 +59,13 @@ enum Next {
     /// The line feed of the empty line that ends the body.
     LastLf,
     /// The body has ended.
-    Nothing,
+    Ended,
 }
 
 /// State machine that checks a chunked body. Skips the data of chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkChecker {
-    next: Next,
+    state: ChunkState,
     /// Value of the chunk size while it is parsed. Afterwards, the number of bytes of the chunk
     /// that are still to come.
     remaining: u64,
@@ -73,7 +73,7 @@ pub(crate) struct ChunkChecker {
 
 impl ChunkChecker {
     pub(crate) const fn new() -> Self {
-        Self { next: Next::Size(0), remaining: 0 }
+        Self { state: ChunkState::Size(0), remaining: 0 }
     }
 
     /// Checks the next bytes of the body.
@@ -82,44 +82,44 @@ impl ChunkChecker {
     /// If the framing is malformed.
     pub(crate) fn check(&mut self, mut bytes: &[u8]) -> Result<(), MalformedChunk> {
         while let Some((byte, rest)) = bytes.split_first() {
-            match self.next {
-                Next::Nothing => return Ok(()),
-                Next::Data => {
+            match self.state {
+                ChunkState::Ended => return Ok(()),
+                ChunkState::Data => {
                     let length = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
                     self.remaining -= length as u64;
                     if self.remaining == 0 {
-                        self.next = Next::DataCr;
+                        self.state = ChunkState::DataCr;
                     }
                     bytes = bytes.get(length..).unwrap_or_default();
                     continue;
                 }
-                next => self.next = self.after(next, *byte)?,
+                next => self.state = self.after(next, *byte)?,
             }
             bytes = rest;
         }
         Ok(())
     }
 
-    fn after(&mut self, next: Next, byte: u8) -> Result<Next, MalformedChunk> {
+    fn after(&mut self, next: ChunkState, byte: u8) -> Result<ChunkState, MalformedChunk> {
         let is_text = byte == b'\t' || (byte >= b' ' && byte != 0x7f);
         Ok(match (next, byte) {
-            (Next::Size(digits), _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
+            (ChunkState::Size(digits), _) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 self.remaining = if digits == 0 { 0 } else { self.remaining << 4 } | u64::from(digit);
-                Next::Size(digits + 1)
+                ChunkState::Size(digits + 1)
             }
-            (Next::Size(1..), b';') => Next::Extension,
-            (Next::Size(1..) | Next::Extension, b'\r') => Next::SizeEnd,
-            (Next::Extension, _) if is_text => Next::Extension,
-            (Next::SizeEnd, b'\n') if self.remaining == 0 => Next::TrailerStart,
-            (Next::SizeEnd, b'\n') => Next::Data,
-            (Next::DataCr, b'\r') => Next::DataLf,
-            (Next::DataLf, b'\n') => Next::Size(0),
-            (Next::TrailerStart, b'\r') => Next::LastLf,
-            (Next::Trailer, b'\r') => Next::TrailerLf,
-            (Next::TrailerStart | Next::Trailer, _) if is_text => Next::Trailer,
-            (Next::TrailerLf, b'\n') => Next::TrailerStart,
-            (Next::LastLf, b'\n') => Next::Nothing,
+            (ChunkState::Size(1..), b';') => ChunkState::Extension,
+            (ChunkState::Size(1..) | ChunkState::Extension, b'\r') => ChunkState::SizeEnd,
+            (ChunkState::Extension, _) if is_text => ChunkState::Extension,
+            (ChunkState::SizeEnd, b'\n') if self.remaining == 0 => ChunkState::TrailerStart,
+            (ChunkState::SizeEnd, b'\n') => ChunkState::Data,
+            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
+            (ChunkState::DataLf, b'\n') => ChunkState::Size(0),
+            (ChunkState::TrailerStart, b'\r') => ChunkState::LastLf,
+            (ChunkState::Trailer, b'\r') => ChunkState::TrailerLf,
+            (ChunkState::TrailerStart | ChunkState::Trailer, _) if is_text => ChunkState::Trailer,
+            (ChunkState::TrailerLf, b'\n') => ChunkState::TrailerStart,
+            (ChunkState::LastLf, b'\n') => ChunkState::Ended,
             _ => return Err(MalformedChunk),
         })
     }
@@ -229,12 +229,12 @@ mod tests {
     use super::*;
 
     /// Checks a body that arrives in pieces of `piece` bytes.
-    fn checked(body: &[u8], piece: usize) -> Result<Next, MalformedChunk> {
+    fn checked(body: &[u8], piece: usize) -> Result<ChunkState, MalformedChunk> {
         let mut checker = ChunkChecker::new();
         for bytes in body.chunks(piece) {
             checker.check(bytes)?;
         }
-        Ok(checker.next)
+        Ok(checker.state)
     }
 
     #[test]
@@ -247,11 +247,11 @@ mod tests {
             b"FFFFFFFFFFFFFFFF;x\r\n",
         ] {
             for piece in [1, 2, 3, 64] {
-                let expected = if body.starts_with(b"F") { Next::Data } else { Next::Nothing };
+                let expected = if body.starts_with(b"F") { ChunkState::Data } else { ChunkState::Ended };
                 assert_eq!(checked(body, piece), Ok(expected), "{body:?}");
             }
         }
-        assert_eq!(checked(b"0\r\n\r\n\0\n\r", 64), Ok(Next::Nothing), "what follows is another's");
+        assert_eq!(checked(b"0\r\n\r\n\0\n\r", 64), Ok(ChunkState::Ended), "what follows is another's");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use sha2::{Digest, Sha256};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-use super::certificate::authorities;
+use super::certificate::read_ca_certificates;
 use sealgate_config::{ClientCertificates, Presence, not_after};
 use sealgate_system::tls::listener_provider;
 
@@ -102,7 +102,7 @@ impl ClientVerifier {
     /// One line that names the file and the error.
     pub(crate) fn new(clients: &ClientCertificates) -> Result<Self, String> {
         let mut roots = rustls::RootCertStore::empty();
-        for certificate in authorities(&clients.ca)? {
+        for certificate in read_ca_certificates(&clients.ca)? {
             roots.add(certificate).map_err(|error| format!("{}: {error}", clients.ca.display()))?;
         }
         let provider = listener_provider();

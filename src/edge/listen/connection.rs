@@ -47,7 +47,7 @@ impl Connection {
     /// Creates a connection.
     ///
     /// `write_timeout` is the maximum time in which the peer accepts no byte. `buffer` is the size
-    /// of the write buffer in bytes: 0 if TLS is used, because [`super::gathering`] then has the
+    /// of the write buffer in bytes: 0 if TLS is used, because [`super::buffered_tls`] then has the
     /// buffer.
     pub(crate) fn new(
         io: TcpStream,
@@ -227,7 +227,7 @@ pub(in crate::listen) mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, peer) = listener.accept().await.unwrap();
         let quota = Quota::new(1, 1, 1, Vec::new());
-        let ticket = quota.admit(quota.room().await, peer.ip()).unwrap();
+        let ticket = quota.admit(quota.wait_for_capacity().await, peer.ip()).unwrap();
         (Connection::new(socket, peer, ticket, write_timeout, WRITE_BUFFER), client)
     }
 

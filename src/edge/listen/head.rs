@@ -11,7 +11,7 @@ use memchr::memmem::Finder;
 
 /// Result of the search for the end of a head.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum HeadSearch {
     /// The head is incomplete.
     Partial,
     /// The head is complete. Its length in bytes includes the empty line.
@@ -30,7 +30,7 @@ const MAX_NAME_LENGTH: usize = u16::MAX as usize - 1;
 /// Finds the end of a head.
 ///
 /// `seen` is the number of bytes that an earlier call has already searched.
-pub(crate) fn find_end(bytes: &[u8], seen: usize) -> Head {
+pub(crate) fn find_end(bytes: &[u8], seen: usize) -> HeadSearch {
     const END: &[u8] = b"\r\n\r\n";
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(END));
     let from = seen.saturating_sub(END.len() - 1);
@@ -38,8 +38,8 @@ pub(crate) fn find_end(bytes: &[u8], seen: usize) -> Head {
     // Two bare line feeds do not end the head. [`check`] refuses them later. Until then, the size
     // limit and the deadline of the caller apply.
     match FINDER.find(tail) {
-        Some(at) => Head::Complete(from + at + END.len()),
-        None => Head::Partial,
+        Some(at) => HeadSearch::Complete(from + at + END.len()),
+        None => HeadSearch::Partial,
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     fn checked(head: &str) -> Result<(), HeadFault> {
-        assert_eq!(find_end(head.as_bytes(), 0), Head::Complete(head.len()));
+        assert_eq!(find_end(head.as_bytes(), 0), HeadSearch::Complete(head.len()));
         check(head.as_bytes())
     }
 
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(encode_query(&latin), None);
         assert_eq!(check(&latin), Err(HeadFault::RequestLine));
         latin.truncate(4);
-        assert_eq!(find_end(&latin, 0), Head::Partial);
+        assert_eq!(find_end(&latin, 0), HeadSearch::Partial);
     }
 
     #[test]
@@ -487,7 +487,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Head::Complete(length) = find_end(&bytes, 0) {
+            if let HeadSearch::Complete(length) = find_end(&bytes, 0) {
                 let _ = check(&bytes[..length]);
             }
             let _ = check(&bytes);
@@ -499,13 +499,13 @@ mod tests {
         ) {
             let head = format!("GET / HTTP/1.1\r\n{name}: {value}\r\n\r\n");
             let bytes = format!("{head}{body}").into_bytes();
-            let (mut seen, mut found) = (0, Head::Partial);
-            while found == Head::Partial {
+            let (mut seen, mut found) = (0, HeadSearch::Partial);
+            while found == HeadSearch::Partial {
                 let end = (seen + step).min(bytes.len());
                 found = find_end(&bytes[..end], seen);
                 seen = end;
             }
-            prop_assert_eq!(found, Head::Complete(head.len()));
+            prop_assert_eq!(found, HeadSearch::Complete(head.len()));
             prop_assert_eq!(check(head.as_bytes()), Ok(()));
         }
     }

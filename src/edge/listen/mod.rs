@@ -1,12 +1,12 @@
 //! Everything between a socket and a parsed request: listeners, TLS, quotas and checks of the raw
 //! head.
 
+mod buffered_tls;
 pub(crate) mod certificate;
 pub(crate) mod challenges;
 pub(crate) mod chunks;
 pub(crate) mod client_certificate;
 pub(crate) mod connection;
-mod gathering;
 pub(crate) mod head;
 pub(crate) mod inherited;
 pub(crate) mod listeners;

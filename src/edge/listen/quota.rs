@@ -18,8 +18,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 ///
 /// Ordinary heads have a tenth of the maximum length. So usually the limit on the number of
 /// requests is reached first.
-const HEADS_PER_PEER: usize = 256;
-const HEADS: usize = 2048;
+const MAX_HEADS_PER_PEER: usize = 256;
+const MAX_HEADS: usize = 2048;
 
 /// Counter of connections and HTTP/2 requests. Refuses a connection or request that exceeds a
 /// limit.
@@ -39,11 +39,11 @@ struct Usage {
     /// counted separately, so that they cannot prevent new connections.
     requests: usize,
     heads: usize,
-    peers: HashMap<IpAddr, Share>,
+    peers: HashMap<IpAddr, PeerUsage>,
 }
 
 #[derive(Default)]
-struct Share {
+struct PeerUsage {
     /// Number of connections and HTTP/2 requests of the address.
     places: usize,
     /// Total length of the heads of the HTTP/2 requests, in bytes.
@@ -67,7 +67,7 @@ impl Quota {
     ///
     /// While this function waits, new connections stay in the kernel's queue and use no memory of
     /// the process.
-    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
+    pub(crate) async fn wait_for_capacity(&self) -> OwnedSemaphorePermit {
         match Arc::clone(&self.all).acquire_owned().await {
             Ok(room) => room,
             // Only a closed semaphore returns an error, and this semaphore is never closed.
@@ -88,20 +88,21 @@ impl Quota {
 
     /// Counts an HTTP/2 request with a head of `head` bytes. `None` if a limit of the address or of
     /// all addresses is reached.
-    pub(crate) fn begin(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<StreamPermit> {
+    pub(crate) fn admit_request(self: &Arc<Self>, peer: IpAddr, head: usize) -> Option<StreamPermit> {
         let peer = self.counted_address(peer);
         let mut usage = self.usage();
-        if usage.requests >= self.capacity as usize || usage.heads + head > HEADS * self.head {
+        if usage.requests >= self.capacity as usize || usage.heads + head > MAX_HEADS * self.head {
             return None;
         }
         if let Some(peer) = peer {
-            let (places, heads) = usage.peers.get(&peer).map_or((0, 0), |share| (share.places, share.heads));
-            if places >= self.per_peer || heads + head > HEADS_PER_PEER * self.head {
+            let (places, heads) =
+                usage.peers.get(&peer).map_or((0, 0), |peer_usage| (peer_usage.places, peer_usage.heads));
+            if places >= self.per_peer || heads + head > MAX_HEADS_PER_PEER * self.head {
                 return None;
             }
-            let share = usage.peers.entry(peer).or_default();
-            share.places += 1;
-            share.heads += head;
+            let peer_usage = usage.peers.entry(peer).or_default();
+            peer_usage.places += 1;
+            peer_usage.heads += head;
         }
         usage.requests += 1;
         usage.heads += head;
@@ -124,7 +125,7 @@ impl Quota {
     }
 
     /// Returns the number of open connections.
-    pub fn open(&self) -> usize {
+    pub fn open_connections(&self) -> usize {
         (self.capacity as usize).saturating_sub(self.all.available_permits())
     }
 
@@ -201,7 +202,7 @@ impl Drop for StreamPermit {
 impl Usage {
     /// Counts a connection from `peer`. Returns false if the address already has `limit` places.
     fn add_connection(&mut self, peer: IpAddr, limit: usize) -> bool {
-        if self.peers.get(&peer).is_some_and(|share| share.places >= limit) {
+        if self.peers.get(&peer).is_some_and(|peer_usage| peer_usage.places >= limit) {
             return false;
         }
         self.peers.entry(peer).or_default().places += 1;
@@ -210,10 +211,10 @@ impl Usage {
 
     fn release(&mut self, peer: IpAddr, head: usize) {
         if let Entry::Occupied(mut entry) = self.peers.entry(peer) {
-            let share = entry.get_mut();
-            share.places -= 1;
-            share.heads -= head;
-            if share.places == 0 {
+            let peer_usage = entry.get_mut();
+            peer_usage.places -= 1;
+            peer_usage.heads -= head;
+            if peer_usage.places == 0 {
                 entry.remove();
             }
         }
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     async fn admit(quota: &Arc<Quota>, peer: &str) -> Option<ConnectionPermit> {
-        let room = quota.room().await;
+        let room = quota.wait_for_capacity().await;
         quota.admit(room, peer.parse().unwrap())
     }
 
@@ -281,7 +282,7 @@ mod tests {
         let quota = Quota::new(10, 1, 100, Vec::new());
         drop(admit(&quota, "192.0.2.1").await.unwrap());
         assert!(quota.usage().peers.is_empty());
-        assert_eq!(quota.open(), 0);
+        assert_eq!(quota.open_connections(), 0);
     }
 
     #[tokio::test]
@@ -289,37 +290,37 @@ mod tests {
         let quota = Quota::new(10, 3, 100, Vec::new());
         let peer = "192.0.2.1".parse().unwrap();
         let _connection = admit(&quota, "192.0.2.1").await.unwrap();
-        let first = quota.begin(peer, 10).unwrap();
-        let _second = quota.begin(peer, 10).unwrap();
-        assert!(quota.begin(peer, 10).is_none());
+        let first = quota.admit_request(peer, 10).unwrap();
+        let _second = quota.admit_request(peer, 10).unwrap();
+        assert!(quota.admit_request(peer, 10).is_none());
         assert!(admit(&quota, "192.0.2.1").await.is_none());
-        assert!(quota.begin("192.0.2.2".parse().unwrap(), 10).is_some());
+        assert!(quota.admit_request("192.0.2.2".parse().unwrap(), 10).is_some());
         drop(first);
-        assert!(quota.begin(peer, 10).is_some());
+        assert!(quota.admit_request(peer, 10).is_some());
     }
 
     #[test]
     fn the_size_of_heads_is_limited_per_peer_and_in_total() {
         let quota = Quota::new(1 << 20, 1 << 20, 10, vec!["10.0.0.0/8".parse().unwrap()]);
-        let begin = |peer: &str, head| quota.begin(peer.parse().unwrap(), head);
-        let whole = HEADS_PER_PEER * 10;
+        let begin = |peer: &str, head| quota.admit_request(peer.parse().unwrap(), head);
+        let whole = MAX_HEADS_PER_PEER * 10;
         let all = begin("192.0.2.1", whole).unwrap();
         assert!(begin("192.0.2.1", 1).is_none() && begin("192.0.2.2", whole + 1).is_none());
         // A load balancer represents many clients, so it has no limit for one address. But the
         // total limits apply.
-        let _others = begin("10.0.0.1", (HEADS - HEADS_PER_PEER) * 10).unwrap();
+        let _others = begin("10.0.0.1", (MAX_HEADS - MAX_HEADS_PER_PEER) * 10).unwrap();
         assert!(begin("10.0.0.1", 1).is_none() && begin("192.0.2.2", 1).is_none());
         drop(all);
         assert!(begin("192.0.2.1", whole).is_some());
         let usage = quota.usage();
-        assert_eq!((usage.requests, usage.heads, usage.peers.len()), (1, (HEADS - HEADS_PER_PEER) * 10, 0));
+        assert_eq!((usage.requests, usage.heads, usage.peers.len()), (1, (MAX_HEADS - MAX_HEADS_PER_PEER) * 10, 0));
     }
 
     #[tokio::test]
     async fn emptied_waits_for_the_last_connection() {
         let quota = Quota::new(1, 1, 100, Vec::new());
         let only = admit(&quota, "192.0.2.1").await.unwrap();
-        assert_eq!(quota.open(), 1);
+        assert_eq!(quota.open_connections(), 1);
         let waiting = tokio::spawn({
             let quota = Arc::clone(&quota);
             async move { quota.wait_until_empty().await }

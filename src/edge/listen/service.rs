@@ -28,15 +28,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::buffered_tls::BufferedTlsStream;
 use super::chunks::{CheckedChunks, ChunkChecker};
 use super::connection::{Connection, WRITE_BUFFER};
-use super::gathering::GatheringStream;
-use super::head::{self, BodyFraming, Head, HeadFault};
+use super::head::{self, BodyFraming, HeadFault, HeadSearch};
 use super::listeners::Listener;
 use super::proxy_protocol::read_client_address;
 use super::quota::{ConnectionPermit, Quota};
 use super::tls::Tls;
-use super::waiting::{Deadline, Stopping};
+use super::waiting::{Deadline, ShutdownSubscription};
 use crate::refusal::raw_refusal;
 use crate::request_id::RequestIds;
 use crate::{ConnectionEvent, Watch};
@@ -81,7 +81,7 @@ pub struct HttpService<A> {
     threads: usize,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
     connectors: Vec<LoopbackConnector>,
-    guard: Arc<Guard<A>>,
+    handler: Arc<ConnectionHandler<A>>,
     quota: Arc<Quota>,
     stop: ShutdownWatch,
     ready: Option<mpsc::Sender<String>>,
@@ -105,14 +105,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         ready: mpsc::Sender<String>,
         request_ids: RequestIds,
     ) -> Self {
-        let guard = Arc::new(Guard { app: Arc::new(app), limits, watch, request_ids });
+        let handler = Arc::new(ConnectionHandler { app: Arc::new(app), limits, watch, request_ids });
         let (mut connectors, mut with_receivers) = (Vec::new(), Vec::new());
         for listener in listeners {
             let (sender, loopback_receiver) = mpsc::channel(1);
             connectors.push(LoopbackConnector { address: listener.address, sender });
             with_receivers.push((listener, loopback_receiver));
         }
-        Self { name, threads, listeners: with_receivers, connectors, guard, quota, stop, ready: Some(ready) }
+        Self { name, threads, listeners: with_receivers, connectors, handler, quota, stop, ready: Some(ready) }
     }
 
     /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Later calls
@@ -136,13 +136,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
                     return;
                 }
             };
-            let (guard, quota, stop) = (Arc::clone(&self.guard), Arc::clone(&self.quota), self.stop.clone());
-            loops.spawn(accept(socket, loopback_receiver, listener.tls, guard, quota, stop));
+            let (handler, quota, stop) = (Arc::clone(&self.handler), Arc::clone(&self.quota), self.stop.clone());
+            loops.spawn(accept(socket, loopback_receiver, listener.tls, handler, quota, stop));
         }
         self.ready = None;
         loops.join_all().await;
         // Makes requests in progress close their connections.
-        self.guard.app.http_cleanup().await;
+        self.handler.app.http_cleanup().await;
     }
 
     fn name(&self) -> &str {
@@ -159,21 +159,21 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
     socket: TcpListener,
     mut loopback_receiver: mpsc::Receiver<UnixStream>,
     tls: Option<Arc<Tls>>,
-    guard: Arc<Guard<A>>,
+    handler: Arc<ConnectionHandler<A>>,
     quota: Arc<Quota>,
     stop: ShutdownWatch,
 ) {
-    let mut stopping = Stopping::new(stop.clone());
+    let mut stopping = ShutdownSubscription::new(stop.clone());
     loop {
         let accepted = tokio::select! {
             biased;
             () = stopping.wait() => return,
             Some(own) = loopback_receiver.recv() => {
-                let (guard, stop) = (Arc::clone(&guard), stop.clone());
-                tokio::spawn(async move { guard.serve_own(own, stop).await });
+                let (handler, stop) = (Arc::clone(&handler), stop.clone());
+                tokio::spawn(async move { handler.serve_internal(own, stop).await });
                 continue;
             }
-            accepted = async { (quota.room().await, socket.accept().await) } => accepted,
+            accepted = async { (quota.wait_for_capacity().await, socket.accept().await) } => accepted,
         };
         let (room, (stream, peer)) = match accepted {
             (room, Ok(accepted)) => (room, accepted),
@@ -184,22 +184,22 @@ async fn accept<A: HttpServerApp + Send + Sync + 'static>(
             }
         };
         let Some(ticket) = quota.admit(room, peer.ip()) else {
-            (guard.watch)(ConnectionEvent::TooManyFromPeer);
+            (handler.watch)(ConnectionEvent::TooManyFromPeer);
             continue;
         };
-        let (guard, tls, stop) = (Arc::clone(&guard), tls.clone(), stop.clone());
+        let (handler, tls, stop) = (Arc::clone(&handler), tls.clone(), stop.clone());
         tokio::spawn(async move {
-            (guard.watch)(ConnectionEvent::Opened);
-            let _closed = ReportClosed(Arc::clone(&guard.watch));
-            guard.serve(stream, peer, ticket, tls, stop).await;
+            (handler.watch)(ConnectionEvent::Opened);
+            let _closed = CloseReporter(Arc::clone(&handler.watch));
+            handler.serve(stream, peer, ticket, tls, stop).await;
         });
     }
 }
 
 /// Reports the end of a connection when it is dropped, even after a panic.
-struct ReportClosed(Watch);
+struct CloseReporter(Watch);
 
-impl Drop for ReportClosed {
+impl Drop for CloseReporter {
     fn drop(&mut self) {
         (self.0)(ConnectionEvent::Closed);
     }
@@ -214,7 +214,7 @@ struct RequestHead {
 
 /// Reason why a connection has no further request head.
 #[derive(Debug)]
-enum NoHead {
+enum ReadHeadError {
     /// The client disconnected, the idle timeout passed, or the server is stopping. No response is
     /// sent.
     Gone,
@@ -223,14 +223,14 @@ enum NoHead {
     Malformed(HeadFault),
 }
 
-struct Guard<A> {
+struct ConnectionHandler<A> {
     app: Arc<A>,
     limits: Limits,
     watch: Watch,
     request_ids: RequestIds,
 }
 
-impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
+impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
     async fn serve(
         &self,
         mut socket: TcpStream,
@@ -266,7 +266,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
                 self.serve_http2(Box::new(stream), deadline, &stop).await;
             } else {
-                let stream = GatheringStream::http1(Box::new(stream));
+                let stream = BufferedTlsStream::http1(Box::new(stream));
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
             }
         };
@@ -308,7 +308,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
 
     /// Serves a request of this process. The proxy recognizes such a request by its Unix socket,
     /// because clients connect by TCP.
-    async fn serve_own(&self, own: UnixStream, stop: ShutdownWatch) {
+    async fn serve_internal(&self, own: UnixStream, stop: ShutdownWatch) {
         let Ok(peer) = own.peer_addr() else { return };
         let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
         let digest = SocketDigest::from_raw_fd(own.as_raw_fd());
@@ -328,12 +328,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             Ok(Err(_)) => return,
             Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
         }
-        self.app.process_new(Box::new(GatheringStream::http2(preface, stream)), stop).await;
+        self.app.process_new(Box::new(BufferedTlsStream::http2(preface, stream)), stop).await;
     }
 
     async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
         let mut kept: Option<HttpPersistentSettings> = None;
-        let (mut deadline, mut stopping) = (Deadline::new(deadline), Stopping::new(stop.clone()));
+        let (mut deadline, mut stopping) = (Deadline::new(deadline), ShutdownSubscription::new(stop.clone()));
         let mut is_first = true;
         loop {
             let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
@@ -345,7 +345,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             if has_chunks {
                 let mut checker = ChunkChecker::new();
                 if checker.check(head.bytes.get(head.length..).unwrap_or_default()).is_err() {
-                    return self.refuse(stream, &NoHead::Malformed(HeadFault::Chunk)).await;
+                    return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await;
                 }
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
@@ -372,8 +372,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         stream: &mut Stream,
         is_first: bool,
         deadline: &mut Deadline,
-        stopping: &mut Stopping,
-    ) -> Result<RequestHead, NoHead> {
+        stopping: &mut ShutdownSubscription,
+    ) -> Result<RequestHead, ReadHeadError> {
         let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
         if !is_first {
             deadline.set(Instant::now() + self.limits.idle_timeout);
@@ -381,7 +381,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         let mut read = tokio::select! {
             biased;
             read = stream.read_buf(&mut buffer) => read,
-            () = deadline.wait() => return Err(NoHead::Gone),
+            () = deadline.wait() => return Err(ReadHeadError::Gone),
             () = async {
                 stopping.wait().await;
                 // On a new connection, the first request may still be in transit. On a connection
@@ -390,13 +390,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 if is_first {
                     sleep(FIRST_REQUEST_TIMEOUT).await;
                 }
-            } => return Err(NoHead::Gone),
+            } => return Err(ReadHeadError::Gone),
         };
         let (mut seen, mut is_late) = (0, is_first);
         loop {
             match read {
                 Ok(bytes) if bytes > 0 => {}
-                _ => return Err(NoHead::Gone),
+                _ => return Err(ReadHeadError::Gone),
             }
             // Empty lines before a request line are ignored (RFC 9112 §2.2).
             while buffer.starts_with(b"\r\n") {
@@ -404,15 +404,15 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
                 seen = 0;
             }
             match head::find_end(&buffer, seen) {
-                Head::Complete(length) if length <= self.limits.header_bytes => {
+                HeadSearch::Complete(length) if length <= self.limits.header_bytes => {
                     let head = buffer.get(..length).unwrap_or_default();
                     return match head::inspect(head) {
                         Ok(framing) => Ok(RequestHead { bytes: buffer, length, framing }),
-                        Err(fault) => self.encoded(&buffer, length).ok_or(NoHead::Malformed(fault)),
+                        Err(fault) => self.with_encoded_query(&buffer, length).ok_or(ReadHeadError::Malformed(fault)),
                     };
                 }
-                Head::Partial if buffer.len() <= self.limits.header_bytes => {}
-                Head::Complete(_) | Head::Partial => return Err(NoHead::TooLarge),
+                HeadSearch::Partial if buffer.len() <= self.limits.header_bytes => {}
+                HeadSearch::Complete(_) | HeadSearch::Partial => return Err(ReadHeadError::TooLarge),
             }
             seen = buffer.len();
             buffer.reserve(HEAD_BUFFER);
@@ -424,13 +424,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
             read = tokio::select! {
                 biased;
                 read = stream.read_buf(&mut buffer) => read,
-                () = deadline.wait() => return Err(NoHead::TooSlow),
+                () = deadline.wait() => return Err(ReadHeadError::TooSlow),
             };
         }
     }
 
     /// Returns the head with its query percent-encoded, if the encoded head is acceptable.
-    fn encoded(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
+    fn with_encoded_query(&self, bytes: &BytesMut, length: usize) -> Option<RequestHead> {
         let (head, rest) = bytes.split_at_checked(length)?;
         let head = head::encode_query(head).filter(|head| head.len() <= self.limits.header_bytes)?;
         let framing = head::inspect(&head).ok()?;
@@ -439,18 +439,20 @@ impl<A: HttpServerApp + Send + Sync + 'static> Guard<A> {
         Some(RequestHead { bytes, length, framing })
     }
 
-    async fn refuse(&self, mut stream: Stream, why: &NoHead) {
+    async fn refuse(&self, mut stream: Stream, why: &ReadHeadError) {
         let (event, status) = match why {
-            NoHead::Gone => return Shutdown::shutdown(&mut *stream).await,
-            NoHead::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
-            NoHead::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-            NoHead::Malformed(HeadFault::Method) => (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED),
-            NoHead::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
+            ReadHeadError::Gone => return Shutdown::shutdown(&mut *stream).await,
+            ReadHeadError::TooSlow => (ConnectionEvent::HeadTooSlow, StatusCode::REQUEST_TIMEOUT),
+            ReadHeadError::TooLarge => (ConnectionEvent::HeadTooLarge, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            ReadHeadError::Malformed(HeadFault::Method) => {
+                (ConnectionEvent::HeadMalformed, StatusCode::METHOD_NOT_ALLOWED)
+            }
+            ReadHeadError::Malformed(_) => (ConnectionEvent::HeadMalformed, StatusCode::BAD_REQUEST),
         };
         let (reason, sentence) = match why {
-            NoHead::Malformed(fault) => (fault.reason().0, Some(fault.reason().1)),
-            NoHead::TooSlow => ("head_too_slow", None),
-            NoHead::TooLarge | NoHead::Gone => ("head_too_large", None),
+            ReadHeadError::Malformed(fault) => (fault.reason().0, Some(fault.reason().1)),
+            ReadHeadError::TooSlow => ("head_too_slow", None),
+            ReadHeadError::TooLarge | ReadHeadError::Gone => ("head_too_large", None),
         };
         (self.watch)(event);
         // This request is logged here, because it does not reach the front, which logs all other

@@ -25,13 +25,14 @@ use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::certificate::{Certificate, LoadedCertificate, Stamp, stamp};
+use super::certificate::{Certificate, LoadedCertificate};
 use super::challenges::{ACME_TLS, Challenges};
 use super::client_certificate::{ClientCertificateReader, ClientVerifier, VerifiedClientCertificate};
 use super::connection::Connection;
 use super::token_key::{TokenKeys, peek_hello};
 use sealgate_config as config;
 use sealgate_config::{CertificateKey, ClientCertificates};
+use sealgate_system::file_version::FileVersion;
 use sealgate_system::tls::listener_provider;
 
 /// Interval between checks of the certificate files.
@@ -115,7 +116,7 @@ impl Tls {
     ///
     /// # Errors
     /// The same errors as those of [`Tls::load`].
-    pub(crate) fn read(&self, server: &config::ServerConfig) -> Result<Option<TlsSnapshot>, String> {
+    pub(crate) fn load_snapshot(&self, server: &config::ServerConfig) -> Result<Option<TlsSnapshot>, String> {
         TlsSnapshot::load(server, &self.challenges, self.token.as_ref())
     }
 
@@ -167,8 +168,8 @@ pub(crate) struct TlsSnapshot {
     token: Option<Arc<TokenKeys>>,
     /// Replaced when the file of the authorities for client certificates changes.
     terms: RwLock<Arc<TlsTerms>>,
-    /// Stamp of the authorities' file when it was last read.
-    read: Mutex<Stamp>,
+    /// Version of the authorities' file when it was last read.
+    last_version: Mutex<Option<FileVersion>>,
 }
 
 impl TlsSnapshot {
@@ -187,11 +188,11 @@ impl TlsSnapshot {
         let all = server.tls.iter().map(|files| Certificate::load(files, token)).collect::<Result<_, _>>()?;
         let certificates = Arc::new(Certificates { all, challenges: Arc::clone(challenges) });
         let clients = server.client_certificates.clone();
-        let read = Mutex::new(clients.as_ref().and_then(|clients| stamp(&clients.ca)));
+        let last_version = Mutex::new(clients.as_ref().and_then(|clients| FileVersion::of(&clients.ca)));
         let is_needed = server.tls.iter().any(|files| matches!(files.key, CertificateKey::Token(_)));
         let token = token.filter(|_| is_needed).cloned();
         let terms = RwLock::new(Arc::new(terms(&certificates, clients.as_ref(), token.as_ref())?));
-        Ok(Some(Self { certificates, clients, token, terms, read }))
+        Ok(Some(Self { certificates, clients, token, terms, last_version }))
     }
 
     fn terms(&self) -> Arc<TlsTerms> {
@@ -205,8 +206,9 @@ impl TlsSnapshot {
             certificate.reload_if_changed();
         }
         let Some(clients) = &self.clients else { return false };
-        let stamp = stamp(&clients.ca);
-        if std::mem::replace(&mut *self.read.lock().unwrap_or_else(PoisonError::into_inner), stamp) == stamp {
+        let version = FileVersion::of(&clients.ca);
+        if std::mem::replace(&mut *self.last_version.lock().unwrap_or_else(PoisonError::into_inner), version) == version
+        {
             return false;
         }
         match terms(&self.certificates, Some(clients), self.token.as_ref()) {
@@ -309,8 +311,8 @@ impl Certificates {
         let understood =
             |shown: &&Arc<LoadedCertificate>| shown.key.key.choose_scheme(hello.signature_schemes()).is_some();
         let named = hello.server_name().and_then(|name| {
-            let exact = all.iter().filter(|shown| shown.names(name)).find(understood);
-            exact.or_else(|| all.iter().filter(|shown| shown.covers(name)).find(understood))
+            let exact = all.iter().filter(|shown| shown.has_name(name)).find(understood);
+            exact.or_else(|| all.iter().filter(|shown| shown.matches_wildcard(name)).find(understood))
         });
         named.or_else(|| all.first()).cloned()
     }

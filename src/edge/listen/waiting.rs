@@ -43,12 +43,12 @@ impl Deadline {
 }
 
 /// One connection's subscription to the server's shutdown signal.
-pub(crate) enum Stopping {
+pub(crate) enum ShutdownSubscription {
     Awaited(Pin<Box<dyn Future<Output = ()> + Send>>),
     Received,
 }
 
-impl Stopping {
+impl ShutdownSubscription {
     pub(crate) fn new(stop: ShutdownWatch) -> Self {
         Self::Awaited(Box::pin(wait_for_shutdown(stop)))
     }
@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn the_stop_signal_is_received_repeatedly() {
         let (stop, stopping) = watch::channel(false);
-        let mut stopping = Stopping::new(stopping);
+        let mut stopping = ShutdownSubscription::new(stopping);
         assert!(timeout(Duration::from_millis(20), stopping.wait()).await.is_err());
         stop.send_replace(true);
         stopping.wait().await;

@@ -124,7 +124,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
         let switch = Arc::new(CancelHandle::default());
         let mut place = None;
         if session.is_http2() {
-            place = self.quota.begin(peer(&session), head_length(session.req_header()));
+            place = self.quota.admit_request(peer(&session), head_length(session.req_header()));
             if place.is_none() {
                 // REFUSED_STREAM means that the request was not processed and may be retried (RFC
                 // 9113 §8.7). A response would keep the head in memory until the client reads it,

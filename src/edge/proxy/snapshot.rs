@@ -148,20 +148,20 @@ impl Snapshots {
 }
 
 /// Replaces the applications and the certificates of a running server.
-pub struct Changer {
+pub struct EdgeUpdater {
     snapshots: Arc<Snapshots>,
     resolver: Resolver,
     tls: Option<Arc<Tls>>,
 }
 
-/// Prepared change. Applying it cannot fail.
-pub struct Change {
+/// Prepared applications and certificates. Applying them cannot fail.
+pub struct EdgeUpdate {
     snapshot: Snapshot,
     tls_snapshot: Option<TlsSnapshot>,
 }
 
-impl Changer {
-    /// Creates a changer of the current snapshot. `tls` is `None` if the server has no TLS
+impl EdgeUpdater {
+    /// Creates an updater of the current snapshot. `tls` is `None` if the server has no TLS
     /// listener.
     pub fn new(snapshots: Arc<Snapshots>, resolver: Resolver, tls: Option<Arc<Tls>>) -> Self {
         Self { snapshots, resolver, tls }
@@ -174,25 +174,30 @@ impl Changer {
     ///
     /// # Errors
     /// All errors, one line each.
-    pub fn prepare(&self, apps: &[App], server: &ServerConfig, front: Arc<dyn Front>) -> Result<Change, Vec<String>> {
+    pub fn prepare(
+        &self,
+        apps: &[App],
+        server: &ServerConfig,
+        front: Arc<dyn Front>,
+    ) -> Result<EdgeUpdate, Vec<String>> {
         let before = self.snapshots.current();
         let snapshot = Snapshot::prepare(apps, &self.resolver, front, Some(&before));
-        let tls_snapshot = self.tls.as_ref().map_or(Ok(None), |tls| tls.read(server));
+        let tls_snapshot = self.tls.as_ref().map_or(Ok(None), |tls| tls.load_snapshot(server));
         match (snapshot, tls_snapshot) {
             (Ok(snapshot), Ok(tls_snapshot)) => {
                 snapshot.find_names(Some(&before));
-                Ok(Change { snapshot, tls_snapshot })
+                Ok(EdgeUpdate { snapshot, tls_snapshot })
             }
             (snapshot, tls_snapshot) => Err(snapshot.err().into_iter().flatten().chain(tls_snapshot.err()).collect()),
         }
     }
 
-    /// Applies the change. Requests in progress keep their snapshot.
-    pub fn apply(&self, change: Change) {
-        if let (Some(tls), Some(tls_snapshot)) = (&self.tls, change.tls_snapshot) {
+    /// Applies the update. Requests in progress keep their snapshot.
+    pub fn apply(&self, update: EdgeUpdate) {
+        if let (Some(tls), Some(tls_snapshot)) = (&self.tls, update.tls_snapshot) {
             tls.replace(tls_snapshot);
         }
-        self.snapshots.set(change.snapshot);
+        self.snapshots.set(update.snapshot);
     }
 }
 

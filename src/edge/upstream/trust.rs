@@ -13,7 +13,7 @@ use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use sha2::{Digest, Sha256};
 
-use super::super::listen::certificate::{authorities, read, read_pair, readable};
+use super::super::listen::certificate::{check_parses, read_ca_certificates, read_certified_key, read_pair};
 use sealgate_config::UpstreamTls;
 use sealgate_system::named_certificate::{is_for_name, verify_named};
 
@@ -41,7 +41,7 @@ impl UpstreamTrust {
     pub(super) fn read(tls: &UpstreamTls) -> Result<Self, String> {
         let mut digest = Sha256::new();
         let mut named = Vec::new();
-        let authorities = tls.ca.as_deref().map(authorities).transpose()?.map(|certificates| {
+        let authorities = tls.ca.as_deref().map(read_ca_certificates).transpose()?.map(|certificates| {
             named.clone_from(&certificates);
             let wrapped = certificates.into_iter().map(|certificate| {
                 digest.update(&certificate);
@@ -53,11 +53,11 @@ impl UpstreamTrust {
             Some(files) => {
                 // Reports an unusable pair once, here. rustls would report it again for each
                 // connection.
-                read(files)?;
+                read_certified_key(files)?;
                 let (certificates, key) = read_pair(files)?;
                 let certificates: Vec<Vec<u8>> = certificates.iter().map(|one| one.to_vec()).collect();
                 for certificate in &certificates {
-                    readable(certificate).map_err(|why| format!("{}: {why}", files.certificate.display()))?;
+                    check_parses(certificate).map_err(|why| format!("{}: {why}", files.certificate.display()))?;
                     digest.update(certificate);
                 }
                 let key = key.secret_der().to_vec();

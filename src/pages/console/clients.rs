@@ -9,7 +9,7 @@ use crate::words::{Markup, Words};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
 
-/// Page of the clients that the user may see.
+/// Page of the clients that the signed-in administrator or developer may see.
 #[derive(Template)]
 #[template(path = "console/clients.html")]
 pub struct ClientsPage<'a> {
@@ -20,7 +20,8 @@ pub struct ClientsPage<'a> {
 }
 
 impl Words {
-    fn secret(self, secret: &ClientSecret) -> Markup {
+    /// Formats since when, and until when, a client secret is valid.
+    fn secret_validity(self, secret: &ClientSecret) -> Markup {
         let created_at = self.moment(&secret.created_at);
         match secret.expires_at {
             Some(end) => self.client_secret_until(self.moment(&end), created_at),
@@ -42,7 +43,7 @@ pub struct NewClientPage<'a> {
 ///
 /// One form sends the client's settings. The other forms send `csrf` and one of these actions as
 /// `action`: `rotate` with `overlap_seconds`, `level` with `level`, `disable`, `enable`, `approve`,
-/// `withdraw-approval`, `delete`.
+/// `revoke-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
@@ -50,10 +51,11 @@ pub struct ClientPage<'a> {
     pub csrf: &'a str,
     pub client: &'a Client,
     pub form: &'a ClientForm,
-    /// Whether the user may enable the client. Only an administrator may enable a client that an
+    /// Whether the signed-in administrator or developer may enable the client. Only an administrator may enable a client that an
     /// administrator disabled.
     pub may_enable: bool,
-    /// Whether the user may approve the client or withdraw the approval.
+    /// Whether the signed-in administrator or developer may approve the client or revoke the
+    /// approval.
     pub may_approve: bool,
     /// Level that a sign-in must reach before the client gets tokens.
     pub level: AssuranceLevel,
@@ -62,9 +64,9 @@ pub struct ClientPage<'a> {
     /// Valid secrets of the client.
     pub secrets: &'a [&'a ClientSecret],
     /// New secret in clear text, shown once.
-    pub secret: Option<&'a str>,
+    pub new_secret: Option<&'a str>,
     pub issuer: &'a str,
-    /// Reason why nothing was changed.
+    /// Reason why the form that was sent changed nothing.
     pub refused: Option<ClientRefusal>,
 }
 
@@ -72,18 +74,18 @@ pub struct ClientPage<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRefusal {
     /// The client has the maximum number of secrets.
-    SecretsFull,
+    TooManySecrets,
     /// The configuration file defines the client.
-    Defined,
+    DefinedInFile,
 }
 
 impl ClientPage<'_> {
-    fn secrets_full(&self) -> bool {
-        self.refused == Some(ClientRefusal::SecretsFull)
+    fn has_too_many_secrets(&self) -> bool {
+        self.refused == Some(ClientRefusal::TooManySecrets)
     }
 
-    fn is_refused_as_defined(&self) -> bool {
-        self.refused == Some(ClientRefusal::Defined)
+    fn is_defined_in_file(&self) -> bool {
+        self.refused == Some(ClientRefusal::DefinedInFile)
     }
 
     /// Returns the levels with their requirements.
@@ -101,11 +103,11 @@ impl ClientPage<'_> {
     }
 }
 
-/// Page for testing a client. Its forms send `csrf` and `action`: `switch-on`, `switch-off`,
-/// `start`.
+/// Page for a test sign-in at a client. Its forms send `csrf` and `action`: `switch-on`,
+/// `switch-off`, `start`.
 #[derive(Template)]
-#[template(path = "console/trial.html")]
-pub struct TrialPage<'a> {
+#[template(path = "console/client_test.html")]
+pub struct ClientTestPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub client: &'a Client,
@@ -114,24 +116,24 @@ pub struct TrialPage<'a> {
     /// Claims of the ID token, claims of the access token, and the UserInfo response, as JSON.
     pub claims: Option<&'a [String; 3]>,
     /// Reason why there are no claims.
-    pub problem: Option<TrialProblem<'a>>,
+    pub problem: Option<ClientTestProblem<'a>>,
 }
 
-/// Reason why a trial returned no tokens.
+/// Reason why a test sign-in returned no tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrialProblem<'a> {
+pub enum ClientTestProblem<'a> {
     /// The authorization endpoint returned this error.
     Refused(&'a str),
-    /// The code belongs to no trial of this browser, or was already used.
+    /// The code belongs to no test sign-in of this browser, or was already used.
     Unknown,
 }
 
-impl TrialPage<'_> {
-    fn words(&self) -> Option<Markup> {
+impl ClientTestPage<'_> {
+    fn problem_text(&self) -> Option<Markup> {
         let t = self.inside.frame.t;
         Some(match self.problem? {
-            TrialProblem::Refused(error) => t.trial_refused(error),
-            TrialProblem::Unknown => t.trial_unknown(),
+            ClientTestProblem::Refused(error) => t.client_test_refused(error),
+            ClientTestProblem::Unknown => t.client_test_unknown(),
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
-pub use clients::{ClientPage, ClientRefusal, ClientsPage, NewClientPage, TrialPage, TrialProblem};
+pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation,

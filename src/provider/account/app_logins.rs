@@ -54,7 +54,7 @@ pub(super) async fn app_logins_page(ctx: &RequestContext<'_>) -> Result<Response
     }
     let app = form.one("app")?.and_then(|name| taking(ctx, &visitor.user).find(|app| app.name == name));
     let app = app.ok_or(Failure::page(Problem::InvalidRequest))?;
-    if !ctx.sealgate.store.seals() || visitor.unmet_level(ctx).await?.is_some() {
+    if !ctx.sealgate.store.can_encrypt() || visitor.unmet_level(ctx).await?.is_some() {
         return show(ctx, &visitor, None, None).await;
     }
     set(ctx, &visitor, app, &form).await
@@ -165,7 +165,7 @@ async fn show(
         form,
         fault: typed.map(|(_, fault)| fault),
         saved: saved.as_ref().map(|(title, address)| (*title, address.as_str())),
-        can_store: ctx.sealgate.store.seals(),
+        can_store: ctx.sealgate.store.can_encrypt(),
         needed: visitor.unmet_level(ctx).await?,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

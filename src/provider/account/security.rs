@@ -51,7 +51,7 @@ pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, 
 
 /// Handles `/account/security/app`.
 pub(super) async fn add_app(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    if !ctx.sealgate.store.seals() {
+    if !ctx.sealgate.store.can_encrypt() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     if ctx.head.method != Method::POST {
@@ -172,7 +172,7 @@ pub(super) async fn codes(ctx: &RequestContext<'_>) -> Result<Response, Failure>
     let most = if submission::is_awaited(ctx) { MAX_AGE_TO_FINISH } else { MAX_AGE_TO_CHANGE };
     let visitor = Visitor::recent(ctx, CODES, most).await?;
     let before = factors(ctx, &visitor.user).await?;
-    if !ctx.sealgate.store.seals() {
+    if !ctx.sealgate.store.can_encrypt() {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     if !before.as_ref().is_some_and(|factors| factors.may_have_recovery_codes(&visitor.user)) {
@@ -309,7 +309,7 @@ async fn show(
         inside,
         factors: &factor_lines(factors.as_ref()),
         recovery: recovery(&visitor.user, factors.as_ref()),
-        takes_apps: adds && ctx.sealgate.store.seals() && factors.as_ref().is_none_or(Factors::has_room_for_app),
+        takes_apps: adds && ctx.sealgate.store.can_encrypt() && factors.as_ref().is_none_or(Factors::has_room_for_app),
         takes_keys: adds && relying_party(ctx).is_some() && factors.as_ref().is_none_or(Factors::has_room_for_key),
         signals: signals
             .as_ref()

@@ -14,7 +14,7 @@ use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
 use sealgate_admin::client_settings::ClientSettings;
 use sealgate_admin::command::{ClientCommand, Command};
-use sealgate_admin::{Answer, CommandError, Directory};
+use sealgate_admin::{Answer, CommandContext, CommandError};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -42,7 +42,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     if client.from_configuration {
         // The user loaded the page before the configuration file defined the client. The page of a
         // client from the configuration has no forms.
-        let notes = ClientNotes { refused: Some(ClientRefusal::Defined), ..ClientNotes::default() };
+        let notes = ClientNotes { refused: Some(ClientRefusal::DefinedInFile), ..ClientNotes::default() };
         return Ok(show(ctx, console_user, &client, &notes));
     }
     let id = client.id.clone();
@@ -59,7 +59,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         Some("disable") => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
         Some("enable") => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
         Some("approve") => command(ctx, console_user, ClientCommand::Approve(id.into()), Done::ClientState).await,
-        Some("withdraw-approval") => {
+        Some("revoke-approval") => {
             command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
@@ -106,7 +106,7 @@ async fn save(
     let change = |client: &mut Client| {
         let before = client.clone();
         checked.replace(client, &own);
-        let loses = !console_user.is_administrator() && client.withdraw_approval_if_changed(&before);
+        let loses = !console_user.is_administrator() && client.revoke_approval_if_changed(&before);
         lapsed.store(loses, Ordering::Relaxed);
     };
     let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
@@ -134,7 +134,7 @@ async fn rotate(
             ctx,
             console_user,
             client,
-            &ClientNotes { refused: Some(ClientRefusal::SecretsFull), ..ClientNotes::default() },
+            &ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() },
         ));
     }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
@@ -188,8 +188,8 @@ pub(super) async fn execute(
     command: Command,
 ) -> Result<Answer, Failure> {
     let origin = &ctx.origin;
-    let directory = Directory::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
-    admin::execute(&directory, command).await.map_err(|error| match error {
+    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    admin::execute(&context, command).await.map_err(|error| match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
         CommandError::Invalid(_) | CommandError::Exists(_) => Failure::page(Problem::InvalidRequest),
@@ -234,7 +234,7 @@ fn page(
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
-        secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
+        new_secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
         refused: notes.refused,
     };

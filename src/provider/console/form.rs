@@ -45,7 +45,7 @@ pub(super) fn empty() -> ClientForm {
 
 /// Returns the form with a client's present settings.
 ///
-/// The form omits the console's own redirect URI, which the trial page adds and removes.
+/// The form omits the console's own redirect URI, which the page for test sign-ins adds and removes.
 pub(super) fn from_client(client: &Client, own: &str) -> ClientForm {
     let lines = |uris: &[RedirectUri]| {
         uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
@@ -152,11 +152,11 @@ impl ValidForm {
     /// Replaces the client's settings by the settings of the form. Keeps the console's redirect URI
     /// `own`.
     pub(super) fn replace(&self, client: &mut Client, own: &str) {
-        let trial = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
+        let test_uri = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
         client.name.clone_from(&self.name);
         client.details.description.clone_from(&self.description);
         client.auth_method = self.auth_method;
-        client.redirect_uris = self.redirect_uris.iter().cloned().chain(trial).collect();
+        client.redirect_uris = self.redirect_uris.iter().cloned().chain(test_uri).collect();
         client.post_logout_redirect_uris.clone_from(&self.post_logout_redirect_uris);
         // The form has no box for `groups`: only an operator grants or removes this scope.
         let groups: Scope = [ScopeValue::Groups].into_iter().collect();
@@ -195,7 +195,7 @@ fn uris(text: &str, may_register: impl Fn(&RedirectUri) -> bool) -> Result<Vec<R
     Ok(uris)
 }
 
-/// Returns the console's own redirect URI, which receives the responses to trial sign-ins.
+/// Returns the console's own redirect URI, which receives the responses to test sign-ins.
 pub(super) fn own_redirect_uri(ctx: &RequestContext<'_>) -> String {
     format!("{}/console/callback", ctx.sealgate.config.issuer.as_str())
 }

@@ -10,11 +10,11 @@
 
 mod audit;
 mod client;
+mod client_test;
 mod clients;
 mod confirmation;
 mod form;
 mod kept_form;
-mod trial;
 mod user;
 mod users;
 
@@ -41,8 +41,8 @@ pub(super) enum Area {
     Clients,
     NewClient,
     Client,
-    Trial,
-    TrialCallback,
+    ClientTest,
+    ClientTestCallback,
     Users,
     NewUser,
     User,
@@ -57,7 +57,7 @@ impl Area {
     /// Returns the lowest role that may open the page.
     fn least(self) -> ConsoleRole {
         match self {
-            Self::Clients | Self::NewClient | Self::Client | Self::Trial | Self::TrialCallback => {
+            Self::Clients | Self::NewClient | Self::Client | Self::ClientTest | Self::ClientTestCallback => {
                 ConsoleRole::Developer
             }
             Self::Users
@@ -78,8 +78,8 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Clients => clients::clients_page(ctx, &console_user).await,
         Area::NewClient => clients::register(ctx, &console_user).await,
         Area::Client => client::client_page(ctx, &console_user).await,
-        Area::Trial => trial::trial_page(ctx, &console_user).await,
-        Area::TrialCallback => trial::callback(ctx, &console_user).await,
+        Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
+        Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
         Area::Users => users::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,

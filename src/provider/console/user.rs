@@ -170,7 +170,9 @@ async fn save(
     };
     let next = User { roles: typed.roles.clone(), groups, ..user.clone() };
     let own = is_own(console_user, user);
-    if own && visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group)) != Some(ConsoleRole::Administrator) {
+    if own
+        && visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group)) != Some(ConsoleRole::Administrator)
+    {
         return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::OwnRole])).await;
     }
     if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))
@@ -410,7 +412,7 @@ async fn show(
 
 /// Returns the name and title of each application for which a user name and password can be stored.
 fn apps_with_login<'a>(ctx: &'a RequestContext<'_>, user: &User) -> Vec<(&'a str, &'a str)> {
-    if !ctx.sealgate.store.seals() {
+    if !ctx.sealgate.store.can_encrypt() {
         return Vec::new();
     }
     let apps = ctx.sealgate.config.apps.iter().filter(|app| app.takes_credentials_of(user));

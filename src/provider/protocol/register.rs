@@ -224,7 +224,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         .change_client(&client.id, |client| {
             let before = client.clone();
             metadata.clone().replace(client);
-            client.withdraw_approval_if_changed(&before);
+            client.revoke_approval_if_changed(&before);
             client.secrets.extend(fresh.clone());
             if client.is_public() {
                 client.secrets.clear();

@@ -42,7 +42,7 @@ impl Newcomer {
     /// Returns whether an authenticator app meets the required level and its secret can be stored.
     fn takes_apps(&self, ctx: &RequestContext<'_>) -> bool {
         let needed_level = self.required.max(self.terms.policy.level);
-        !needed_level.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.seals()
+        !needed_level.meets(AssuranceLevel::PhishingResistant) && ctx.sealgate.store.can_encrypt()
     }
 }
 

@@ -121,7 +121,7 @@ pub(super) fn terms(
         policy: policy.policy_for(user, ctx.now),
         enrollable: match (may_enrol, relying_party(ctx)) {
             (true, Some(_)) => AssuranceLevel::PhishingResistant,
-            (true, None) if ctx.sealgate.store.seals() => AssuranceLevel::Two,
+            (true, None) if ctx.sealgate.store.can_encrypt() => AssuranceLevel::Two,
             _ => AssuranceLevel::One,
         },
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,7 +14,10 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Maximum size of an attestation file in bytes. A chain has a few certificates.
+use sealgate_system::file_version::FileVersion;
+
+/// Maximum size of an attestation file in bytes. A chain has a few certificates. A larger file is
+/// rejected.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// Certificate chains that attest the signing keys, by kid.
@@ -27,15 +30,12 @@ pub struct Attestations {
 /// State of an attestation file when it was last read.
 #[derive(Debug, Clone)]
 struct Entry {
-    /// Version of the file; `None` if the file does not exist.
-    stamp: Option<Stamp>,
+    /// `None` if the file does not exist.
+    version: Option<FileVersion>,
     /// Certificates in the form of `x5c` (RFC 7517 §4.7): base64 of DER, the leaf first. `None` if
     /// the file is absent or unusable.
     chain: Option<Arc<[String]>>,
 }
-
-/// Version of a file: inode, length, and change time in seconds and nanoseconds.
-type Stamp = (u64, u64, i64, i64);
 
 impl Attestations {
     /// Creates an empty set of chains. Without a configured directory, the set stays empty.
@@ -59,15 +59,15 @@ impl Attestations {
     ///
     /// Each kid must be a thumbprint that the server computed (letters, digits, `-`, `_`), because
     /// it becomes part of a path.
-    pub fn read(&self, kids: &[String]) {
+    pub fn refresh(&self, kids: &[String]) {
         let Some(directory) = &self.directory else { return };
-        let known = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let previous = self.files.read().unwrap_or_else(PoisonError::into_inner).clone();
         let entry = |kid: &String| {
             let path = directory.join(format!("{kid}.pem"));
-            let stamp = std::fs::metadata(&path).ok().map(|metadata| stamp(&metadata));
-            match known.get(kid) {
-                Some(entry) if entry.stamp == stamp => entry.clone(),
-                _ => Entry { stamp, chain: chain(&path) },
+            let version = FileVersion::of(&path);
+            match previous.get(kid) {
+                Some(entry) if entry.version == version => entry.clone(),
+                _ => Entry { version, chain: read_chain(&path) },
             }
         };
         let files = kids.iter().map(|kid| (kid.clone(), entry(kid))).collect();
@@ -75,14 +75,10 @@ impl Attestations {
     }
 }
 
-fn stamp(metadata: &std::fs::Metadata) -> Stamp {
-    (metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec())
-}
-
 /// Reads the certificates in a file. The caller reads a file once for each change, so an unusable
 /// file causes one log line for each change.
-fn chain(path: &Path) -> Option<Arc<[String]>> {
-    let pem = match content(path) {
+fn read_chain(path: &Path) -> Option<Arc<[String]>> {
+    let pem = match read_file(path) {
         Ok(pem) => pem,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
@@ -94,20 +90,25 @@ fn chain(path: &Path) -> Option<Arc<[String]>> {
     match chain {
         Ok(chain) if !chain.is_empty() => Some(chain.iter().map(|certificate| STANDARD.encode(certificate)).collect()),
         _ => {
-            tracing::warn!(file = %path.display(), "the attestation file contains no PEM certificates or is too long");
+            tracing::warn!(file = %path.display(), "the attestation file contains no PEM certificates");
             None
         }
     }
 }
 
-fn content(path: &Path) -> io::Result<Vec<u8>> {
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     // Without O_NONBLOCK, opening a pipe without a writer would hang.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut content = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut content)?;
+    // Read one byte more than allowed, because the file may grow while it is read.
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_FILE_BYTES {
+        let limit = MAX_FILE_BYTES / 1024;
+        return Err(io::Error::other(format!("the file is larger than {limit} KiB; write only the certificate chain")));
+    }
     Ok(content)
 }
 
@@ -122,20 +123,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kids = ["one".to_owned()];
         let attestations = Attestations::new(Some(directory.path().to_owned()));
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         assert_eq!(attestations.get("one"), None);
         let file = directory.path().join("one.pem");
         std::fs::write(&file, CERTIFICATE).unwrap();
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         let first = attestations.get("one").unwrap();
         assert_eq!(first.len(), 1);
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         assert!(Arc::ptr_eq(&first, &attestations.get("one").unwrap()), "not read again");
         std::fs::write(&file, [CERTIFICATE, CERTIFICATE].concat()).unwrap();
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         assert_eq!(attestations.get("one").unwrap().len(), 2);
         std::fs::remove_file(&file).unwrap();
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         assert_eq!(attestations.get("one"), None);
     }
 
@@ -146,12 +147,12 @@ mod tests {
         std::fs::create_dir(at("directory")).unwrap();
         std::fs::write(at("text"), "no certificate").unwrap();
         let long = usize::try_from(MAX_FILE_BYTES).unwrap();
-        std::fs::write(at("long"), [" ".repeat(long).as_str(), CERTIFICATE].concat()).unwrap();
+        std::fs::write(at("long"), [CERTIFICATE, " ".repeat(long).as_str()].concat()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
         assert!(made.success());
         let kids = ["directory", "text", "long", "pipe"].map(str::to_owned);
         let attestations = Attestations::new(Some(directory.path().to_owned()));
-        attestations.read(&kids);
+        attestations.refresh(&kids);
         assert!(kids.iter().all(|kid| attestations.get(kid).is_none()));
     }
 }

@@ -5,8 +5,8 @@ use rustls::pki_types::pem::PemObject;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::chain::{self, End};
-use super::statement::{self, Attested};
+use super::chain::{self, ChainRoot};
+use super::statement::{self, PublishedAttestation};
 use sealgate_config::IssuerUrl;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::fetch::Web;
@@ -86,28 +86,29 @@ pub fn audit(web: &Web, issuer: &IssuerUrl, roots: &[CertificateDer<'_>], now: U
     // Fetch the key set last. If a key is published between the two requests, the audit reports an
     // error, and a retry succeeds. In the other order, the audit would overlook the key.
     let document = web.json(&format!("{name}{STATEMENTS}"))?;
-    judge(&document, &web.json(jwks_uri)?, name, roots, now)
+    check_statements(&document, &web.json(jwks_uri)?, name, roots, now)
 }
 
-fn judge(
+fn check_statements(
     document: &Value,
     jwks: &Value,
     issuer: &str,
     roots: &[CertificateDer<'_>],
     now: UnixTime,
 ) -> Result<Audit, String> {
-    let (statements, faults) = statement::read(document, jwks, issuer)?;
+    let (statements, faults) = statement::parse(document, jwks, issuer)?;
     let keys = statements.into_iter().map(|statement| {
         let mut faults = statement.faults;
-        let (mut outcome, root) = match statement.chain {
-            Attested::Not => (CheckOutcome::NotAttested, None),
-            Attested::Unreadable(what) => {
+        let (mut outcome, root) = match statement.attestation {
+            PublishedAttestation::NotAttested => (CheckOutcome::NotAttested, None),
+            PublishedAttestation::Unreadable(what) => {
                 faults.push(format!("its attestation is neither certificates nor \"not attested\": {what}"));
                 (CheckOutcome::Refused, None)
             }
-            Attested::By(certificates) => match chain::verify(&certificates, &statement.key, roots, now) {
-                Ok(End::Named(root)) => (CheckOutcome::Attested, Some(root)),
-                Ok(End::Elsewhere(root)) => (CheckOutcome::RootNotNamed, Some(root)),
+            PublishedAttestation::Chain(certificates) => match chain::verify(&certificates, &statement.key, roots, now)
+            {
+                Ok(ChainRoot::Trusted(root)) => (CheckOutcome::Attested, Some(root)),
+                Ok(ChainRoot::NotTrusted(root)) => (CheckOutcome::RootNotNamed, Some(root)),
                 Err(why) => {
                     faults.extend(why);
                     (CheckOutcome::Refused, None)

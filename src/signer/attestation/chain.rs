@@ -19,11 +19,11 @@ const MAX_CHAIN_LENGTH: usize = 8;
 
 /// Certificate in which a valid chain ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ChainRoot {
     /// A root that the auditor trusts. Contains its subject.
-    Named(String),
+    Trusted(String),
     /// The last certificate of the chain, which is not such a root. Contains its subject.
-    Elsewhere(String),
+    NotTrusted(String),
 }
 
 /// Verifies a chain for `key`. The leaf is the first certificate.
@@ -35,7 +35,7 @@ pub(super) fn verify(
     key: &PublicKey,
     roots: &[CertificateDer<'_>],
     now: UnixTime,
-) -> Result<End, Vec<String>> {
+) -> Result<ChainRoot, Vec<String>> {
     if chain.len() > MAX_CHAIN_LENGTH {
         return Err(vec![format!("the chain has {} certificates, and the limit is {MAX_CHAIN_LENGTH}", chain.len())]);
     }
@@ -72,7 +72,7 @@ pub(super) fn verify(
         if path(leaf_der, issuers, root, now).is_ok() {
             return match why_not_valid_at(&parsed, now) {
                 Some(why) => Err(vec![format!("the configured root {} {why}", parsed.subject())]),
-                None => Ok(End::Named(parsed.subject().to_string())),
+                None => Ok(ChainRoot::Trusted(parsed.subject().to_string())),
             };
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn verify(
         )]);
     };
     match path(leaf_der, between, last_der, now) {
-        Ok(()) => Ok(End::Elsewhere(last.subject().to_string())),
+        Ok(()) => Ok(ChainRoot::NotTrusted(last.subject().to_string())),
         Err(error) => Err(vec![error]),
     }
 }

@@ -22,16 +22,16 @@ pub(super) struct Statement {
     /// Contradictions between the statement and the JWK set, and attributes that a signing key must
     /// not have.
     pub(super) faults: Vec<String>,
-    pub(super) chain: Attested,
+    pub(super) attestation: PublishedAttestation,
 }
 
 /// Attestation of a key, as the provider publishes it.
 #[derive(Debug)]
-pub(super) enum Attested {
+pub(super) enum PublishedAttestation {
     /// Certificate chain. The leaf is the first certificate.
-    By(Vec<CertificateDer<'static>>),
+    Chain(Vec<CertificateDer<'static>>),
     /// The provider publishes `not attested`.
-    Not,
+    NotAttested,
     /// Any other value. Only its beginning is stored.
     Unreadable(String),
 }
@@ -41,7 +41,7 @@ pub(super) enum Attested {
 ///
 /// # Errors
 /// One line, if a document is malformed.
-pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<Statement>, Vec<String>), String> {
+pub(super) fn parse(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<Statement>, Vec<String>), String> {
     if document["issuer"].as_str() != Some(issuer) {
         return Err(format!("the statements are from the issuer {}, not from {issuer}", document["issuer"]));
     }
@@ -51,7 +51,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
     let mut statements = Vec::new();
     let mut seen = Vec::new();
     for jwk in published {
-        let kid = text(jwk, "kid");
+        let kid = text_member(jwk, "kid");
         if let Some(private) = PRIVATE.iter().find(|member| !jwk[**member].is_null()) {
             faults.push(format!("key {kid}: the key set contains \"{private}\", a part of the private key"));
         }
@@ -62,7 +62,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
                 continue;
             }
         };
-        let mut of_key = stated.iter().filter(|statement| text(statement, "kid") == key.kid().as_str());
+        let mut of_key = stated.iter().filter(|statement| text_member(statement, "kid") == key.kid().as_str());
         match (of_key.next(), of_key.next()) {
             (Some(one), None) => statements.push(statement(one, key)),
             (None, _) => faults.push(format!("key {kid} is in the key set, but has no statement")),
@@ -71,7 +71,7 @@ pub(super) fn read(document: &Value, jwks: &Value, issuer: &str) -> Result<(Vec<
         seen.push(kid);
     }
     for statement in stated {
-        let kid = text(statement, "kid");
+        let kid = text_member(statement, "kid");
         if !seen.contains(&kid) {
             faults.push(format!("key {kid} has a statement, but is not in the key set"));
         }
@@ -89,13 +89,13 @@ fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], String> {
 }
 
 fn public_key(jwk: &Value) -> Result<PublicKey, String> {
-    if text(jwk, "kty") != "RSA" || text(jwk, "alg") != "RS256" {
+    if text_member(jwk, "kty") != "RSA" || text_member(jwk, "alg") != "RS256" {
         return Err("is not an RSA key for RS256".into());
     }
     let number =
-        |name: &str| URL_SAFE_NO_PAD.decode(text(jwk, name)).map_err(|_| format!("\"{name}\" is not base64url"));
+        |name: &str| URL_SAFE_NO_PAD.decode(text_member(jwk, name)).map_err(|_| format!("\"{name}\" is not base64url"));
     let key = PublicKey::from_components(&number("n")?, &number("e")?).map_err(|error| error.to_string())?;
-    if key.kid().as_str() != text(jwk, "kid") {
+    if key.kid().as_str() != text_member(jwk, "kid") {
         return Err(format!("its kid differs from the thumbprint of its modulus and exponent, {}", key.kid()));
     }
     Ok(key)
@@ -109,17 +109,18 @@ fn statement(value: &Value, key: PublicKey) -> Statement {
     let stated = &value["stated_by_token"];
     if stated.is_object() {
         faults.extend(report(stated, &key).faults(true));
-        if text(stated, "kid") != key.kid().as_str() {
+        if text_member(stated, "kid") != key.kid().as_str() {
             faults.push(format!("the token's statement is about another key, {}", stated["kid"]));
         }
     } else {
         faults.push("the token has no statement about the key".into());
     }
-    let chain = match &value["attestation"] {
-        Value::String(word) if word == "not attested" => Attested::Not,
-        other => certificates(other).map_or_else(|| Attested::Unreadable(shortened(other)), Attested::By),
+    let attestation = match &value["attestation"] {
+        Value::String(word) if word == "not attested" => PublishedAttestation::NotAttested,
+        other => certificates(other)
+            .map_or_else(|| PublishedAttestation::Unreadable(shortened(other)), PublishedAttestation::Chain),
     };
-    Statement { key, state: text(value, "state").to_owned(), faults, chain }
+    Statement { key, state: text_member(value, "state").to_owned(), faults, attestation }
 }
 
 /// Converts the attributes in a statement to the report that [`KeyReport::faults`] checks.
@@ -127,8 +128,8 @@ fn report(stated: &Value, key: &PublicKey) -> KeyReport {
     let flag = |name: &str| stated[name].as_bool();
     KeyReport {
         kid: key.kid().clone(),
-        id: text(stated, "id").to_owned(),
-        label: text(stated, "label").to_owned(),
+        id: text_member(stated, "id").to_owned(),
+        label: text_member(stated, "label").to_owned(),
         bits: key.bits(),
         sensitive: flag("sensitive"),
         always_sensitive: flag("always_sensitive"),
@@ -151,6 +152,6 @@ fn shortened(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+fn text_member<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }

@@ -57,7 +57,7 @@ fn caller_waits_for_a_repair_but_not_past_its_deadline() {
 fn failed_repair_refuses_at_once() {
     let gate = gate(1);
     gate.report(Epoch::default(), ErrorClass::Device);
-    gate.shut("gone");
+    gate.refuse_calls("gone");
     assert_eq!(gate.enter(0, Instant::now() + LATE).err(), Some(SignRefusal::Down("gone".into())));
     assert_eq!(gate.refusal(), Some(SignRefusal::Down("gone".into())));
     assert!(!gate.ready());
@@ -84,14 +84,14 @@ fn a_call_that_does_not_return_makes_the_signer_unready() {
     let gate = gate(2);
     let pass = gate.enter(1, Instant::now()).unwrap();
     std::thread::sleep(SOON);
-    let stuck = gate.stuck(SOON);
+    let stuck = gate.hung_calls(SOON);
     assert_eq!(stuck, HungCalls { workers: 1, all_workers: false, supervisor: false });
     assert!(gate.mark_hung(stuck));
     assert!(!gate.mark_hung(stuck));
     assert!(!gate.ready());
     assert_eq!(gate.refusal(), None, "the other worker goes on");
     drop(pass);
-    gate.mark_hung(gate.stuck(SOON));
+    gate.mark_hung(gate.hung_calls(SOON));
     assert!(gate.ready());
 }
 
@@ -118,7 +118,7 @@ fn a_hung_supervisor_refuses_requests_at_once() {
     let gate = gate(1);
     let _supervising = gate.supervise().unwrap();
     std::thread::sleep(SOON);
-    gate.mark_hung(gate.stuck(SOON));
+    gate.mark_hung(gate.hung_calls(SOON));
     assert!(matches!(gate.refusal(), Some(SignRefusal::Down(_))));
 }
 

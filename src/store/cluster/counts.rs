@@ -280,7 +280,7 @@ mod tests {
     async fn a_node_uses_the_count_of_all_nodes_and_the_limit_applies_to_all() {
         let (here, there) = cluster().await;
         let mut lease = Lease::new(LeaseName::Counting, "one");
-        let fence = lease.hold(&here, Instant::now()).await.unwrap().unwrap();
+        let fence = lease.acquire_or_renew(&here, Instant::now()).await.unwrap().unwrap();
         begin(&here, 0..8).await;
         assert_eq!(there.open_interactions(), 0);
         assert!(here.publish_counts(&fence, true).await.unwrap());
@@ -312,9 +312,10 @@ mod tests {
         let (here, there) = cluster().await;
         let (mut one, mut other) = (Lease::new(LeaseName::Counting, "one"), Lease::new(LeaseName::Counting, "other"));
         let start = Instant::now();
-        let fence = one.hold(&here, start).await.unwrap().unwrap();
-        assert!(other.hold(&there, start).await.unwrap().is_none());
-        let taken = other.hold(&there, start + LEASE_LENGTH + Duration::from_secs(1)).await.unwrap().unwrap();
+        let fence = one.acquire_or_renew(&here, start).await.unwrap().unwrap();
+        assert!(other.acquire_or_renew(&there, start).await.unwrap().is_none());
+        let taken =
+            other.acquire_or_renew(&there, start + LEASE_LENGTH + Duration::from_secs(1)).await.unwrap().unwrap();
         assert!(!here.publish_counts(&fence, false).await.unwrap());
         assert!(there.publish_counts(&taken, false).await.unwrap());
         let people =

@@ -111,7 +111,7 @@ impl Lease {
     ///
     /// # Errors
     /// Returns the store's error. The lease may be lost, so the task must wait.
-    pub async fn hold(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
+    pub async fn acquire_or_renew(&mut self, store: &Store, now: Instant) -> Result<Option<Fence>, StoreError> {
         if !store.is_shared() {
             return Ok(Some(Fence::default()));
         }
@@ -221,27 +221,27 @@ mod tests {
         let (mut one, mut other) = (lease("one"), lease("other"));
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        let first = one.hold(&here, at(0)).await.unwrap().unwrap();
+        let first = one.acquire_or_renew(&here, at(0)).await.unwrap().unwrap();
         for second in 0..30 {
-            assert!(other.hold(&there, at(second)).await.unwrap().is_none(), "{second}");
-            assert!(one.hold(&here, at(second)).await.unwrap().is_some(), "{second}");
+            assert!(other.acquire_or_renew(&there, at(second)).await.unwrap().is_none(), "{second}");
+            assert!(one.acquire_or_renew(&here, at(second)).await.unwrap().is_some(), "{second}");
         }
-        let last = one.hold(&here, at(30)).await.unwrap().unwrap();
+        let last = one.acquire_or_renew(&here, at(30)).await.unwrap().unwrap();
         assert_eq!(write(&here, &first).await, Committed::Conflict, "the lease was renewed since");
         assert_eq!(write(&here, &last).await, Committed::Yes);
         // From here on, the holder does not renew the lease.
-        assert!(other.hold(&there, at(31)).await.unwrap().is_none());
-        assert!(other.hold(&there, at(40)).await.unwrap().is_none());
-        let lease = other.hold(&there, at(41)).await.unwrap().unwrap();
+        assert!(other.acquire_or_renew(&there, at(31)).await.unwrap().is_none());
+        assert!(other.acquire_or_renew(&there, at(40)).await.unwrap().is_none());
+        let lease = other.acquire_or_renew(&there, at(41)).await.unwrap().unwrap();
         assert_eq!(write(&here, &last).await, Committed::Conflict, "a holder that was stopped writes nothing");
         assert!(!here.is_fence_valid(&last).await.unwrap() && there.is_fence_valid(&lease).await.unwrap());
         assert_eq!(write(&there, &lease).await, Committed::Yes);
-        assert!(one.hold(&here, at(42)).await.unwrap().is_none());
+        assert!(one.acquire_or_renew(&here, at(42)).await.unwrap().is_none());
         // Another node can acquire a released lease at once.
         other.release(&there).await;
         assert_eq!(write(&there, &lease).await, Committed::Conflict);
-        assert!(one.hold(&here, at(42)).await.unwrap().is_some());
-        assert!(other.hold(&there, at(42)).await.unwrap().is_none());
+        assert!(one.acquire_or_renew(&here, at(42)).await.unwrap().is_some());
+        assert!(other.acquire_or_renew(&there, at(42)).await.unwrap().is_none());
     }
 
     #[tokio::test]
@@ -250,8 +250,8 @@ mod tests {
         let put = vec![(table::lease("sweeping"), b"?".to_vec())];
         here.write(Changes { put, ..Changes::default() }).await.unwrap();
         let (mut one, start) = (lease("one"), Instant::now());
-        assert!(one.hold(&there, start).await.unwrap().is_none());
-        assert!(one.hold(&there, start + LEASE_LENGTH).await.unwrap().is_some());
+        assert!(one.acquire_or_renew(&there, start).await.unwrap().is_none());
+        assert!(one.acquire_or_renew(&there, start + LEASE_LENGTH).await.unwrap().is_some());
     }
 
     #[tokio::test]
@@ -259,7 +259,7 @@ mod tests {
         let (here, there) = stores(MemoryEngine::new()).await;
         for store in [&here, &there] {
             let mut lease = lease("one");
-            let fence = lease.hold(store, Instant::now()).await.unwrap().unwrap();
+            let fence = lease.acquire_or_renew(store, Instant::now()).await.unwrap().unwrap();
             assert_eq!(write(store, &fence).await, Committed::Yes);
         }
         assert!(here.engine.get(&table::lease("sweeping")).await.unwrap().is_none());

@@ -218,8 +218,8 @@ impl Store {
         self.sealing.as_ref().map(|sealing| sealing.sealer.recovery_key())
     }
 
-    /// Returns whether authenticator apps and recovery codes can be stored.
-    pub fn seals(&self) -> bool {
+    /// Returns whether secrets can be stored encrypted, such as the seeds of authenticator apps.
+    pub fn can_encrypt(&self) -> bool {
         self.sealing.is_some()
     }
 }
@@ -351,8 +351,8 @@ mod tests {
         let bare = Store::open(Arc::new(MemoryEngine::new()), 10).await.unwrap();
         assert_eq!(bare.seal_factor(anna(), APP, [3; NONCE_BYTES], &SECRET), Err(SealError::NoKey));
         assert_eq!(bare.open_factor(anna(), APP, &sealed), Err(SealError::NoKey));
-        assert!(bare.recovery_key().is_none() && !bare.seals());
-        assert!(store(7).await.seals());
+        assert!(bare.recovery_key().is_none() && !bare.can_encrypt());
+        assert!(store(7).await.can_encrypt());
     }
 
     #[tokio::test]

@@ -74,7 +74,7 @@ impl Store {
             if let Some(added) = &added
                 && !self.has_room_for_mail(1)
             {
-                tracing::warn!(id = %added.id, %subject, "the outbox is full: an account notification was dropped");
+                tracing::warn!(id = %added.id, %subject, "the outbox is full: an account notice was dropped");
                 return Ok(false);
             }
             let expires_at = next_at.plus(MIN_INTERVAL);

@@ -61,19 +61,19 @@ async fn an_administrators_approval_of_a_developers_client_counts() {
     assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
     assert!(ben.get("/console").await.text().contains("Not approved"));
     // An action whose button is not shown is rejected.
-    for action in ["approve", "withdraw-approval"] {
+    for action in ["approve", "revoke-approval"] {
         assert_eq!(press(&ben, &path, &[("action", action)]).await.status, 403);
     }
     assert!(!vouched_for(&provider, &id).await);
 
     let page = press(&anna, &path, &[("action", "approve")]).await;
-    assert!(page.text().contains("client-withdraw-approval"), "{page:?}");
+    assert!(page.text().contains("client-revoke-approval"), "{page:?}");
     assert!(vouched_for(&provider, &id).await);
     let by_anna = Actor::Administrator(provider.anna.sub);
     assert_eq!(changes(&provider, &id).await, [(by_anna, "approve".to_owned())]);
-    press(&anna, &path, &[("action", "withdraw-approval")]).await;
+    press(&anna, &path, &[("action", "revoke-approval")]).await;
     assert!(!vouched_for(&provider, &id).await);
-    assert_eq!(changes(&provider, &id).await[0], (by_anna, "withdraw approval".to_owned()));
+    assert_eq!(changes(&provider, &id).await[0], (by_anna, "revoke approval".to_owned()));
 }
 
 #[tokio::test]
@@ -86,15 +86,15 @@ async fn clients_of_administrators_are_approved() {
     let forget = |client: &mut Client| client.approval = None;
     provider.sealgate.store.change_client(&ClientId::parse(&id).unwrap(), forget).await.unwrap();
     assert!(!vouched_for(&provider, &id).await);
-    // An operator's client needs no approval, and has none to withdraw.
-    for action in ["approve", "withdraw-approval"] {
+    // An operator's client needs no approval, and has none to revoke.
+    for action in ["approve", "revoke-approval"] {
         press(&anna, "/console/clients/c1", &[("action", action)]).await.assert_error_page();
     }
     assert!(vouched_for(&provider, "c1").await);
 }
 
 #[tokio::test]
-async fn a_relevant_change_by_a_developer_withdraws_the_approval() {
+async fn a_relevant_change_by_a_developer_revokes_the_approval() {
     let provider = provider().await;
     let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
     let (id, path) = of_ben(&ben).await;
@@ -128,7 +128,7 @@ async fn a_relevant_change_by_a_developer_withdraws_the_approval() {
 }
 
 #[tokio::test]
-async fn a_change_of_its_own_registration_withdraws_a_clients_approval() {
+async fn a_change_of_its_own_registration_revokes_a_clients_approval() {
     let provider = provider().await;
     let id = ClientId::parse("c1").unwrap();
     let approve = |client: &mut Client| {

@@ -27,7 +27,7 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
-    let (client, trial) = (format!("/console/clients/{id}"), format!("/console/try/{id}"));
+    let (client, test_page) = (format!("/console/clients/{id}"), format!("/console/try/{id}"));
     signed_in(&provider, BEN).await;
     let sessions = provider.sealgate.store.sessions_of_user(provider.ben.sub, None, 9).await.unwrap().sessions;
     let (session, new_user) = (format!("session:{}", sessions[0].id), "/console/users/new".to_owned());
@@ -37,7 +37,7 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
         (&client, save, AuditKind::ClientChanged),
         (&client, vec![("action", "rotate"), ("overlap_seconds", "0")], AuditKind::ClientChanged),
         (&client, vec![("action", "disable")], AuditKind::ClientChanged),
-        (&trial, vec![("action", "switch-on")], AuditKind::ClientChanged),
+        (&test_page, vec![("action", "switch-on")], AuditKind::ClientChanged),
         (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
         (&new_user, vec![("email", "new@example.test"), ("name", "New")], AuditKind::UserCreated),
         (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),

@@ -33,8 +33,11 @@ async fn the_page_of_a_defined_client_names_the_file_and_has_no_forms() {
         for button in ["client-save", "client-rotate", "client-level-save", "client-disable", "client-delete"] {
             assert!(!page.text().contains(button), "{button}");
         }
-        let trial = anna.get(&format!("/console/try/shop?lang={language}")).await;
-        assert!(!trial.text().contains("trial-on") && trial.text().contains("/console/callback"), "{trial:?}");
+        let test_page = anna.get(&format!("/console/try/shop?lang={language}")).await;
+        assert!(
+            !test_page.text().contains("client-test-on") && test_page.text().contains("/console/callback"),
+            "{test_page:?}"
+        );
     }
     let other = anna.get("/console/clients/c1").await;
     assert!(other.text().contains("client-save") && !other.text().contains("client-configured"), "{other:?}");
@@ -51,10 +54,10 @@ async fn forms_from_before_a_client_was_defined_change_nothing() {
         &[("action", "disable"), ("sure", "yes")],
         &[("action", "enable")],
         &[("action", "approve")],
-        &[("action", "withdraw-approval")],
+        &[("action", "revoke-approval")],
         &[("action", "delete"), ("sure", "yes")],
     ];
-    let (page, trial) = (anna.get("/console/clients/c1").await, anna.get("/console/try/c1").await);
+    let (page, test_page) = (anna.get("/console/clients/c1").await, anna.get("/console/try/c1").await);
     define(&provider, &Client { from_configuration: true, ..provider.confidential("c1") }, true).await;
     let before = stored(&provider, "c1").await.unwrap();
     for form in forms {
@@ -64,7 +67,7 @@ async fn forms_from_before_a_client_was_defined_change_nothing() {
         assert!(reply.text().contains("class=\"notice\" role=\"alert\""), "{form:?}: {reply:?}");
         assert_eq!(stored(&provider, "c1").await.as_ref(), Some(&before), "{form:?}");
     }
-    let csrf = csrf_of(&trial);
+    let csrf = csrf_of(&test_page);
     let reply = anna.post("/console/try/c1", &[("csrf", csrf.as_str()), ("action", "switch-on")]).await;
     assert_eq!(reply.status, 403, "{reply:?}");
     assert_eq!(stored(&provider, "c1").await, Some(before));

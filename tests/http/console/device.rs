@@ -11,14 +11,14 @@ use crate::support::{Provider, is_consent};
 const HERE: &str = "http://id.localhost:8080";
 
 #[tokio::test]
-async fn a_trial_at_an_issuer_below_localhost_keeps_the_client_readable() {
+async fn a_test_sign_in_at_an_issuer_below_localhost_keeps_the_client_readable() {
     let provider = Provider::changed(ON, |config| config.issuer = IssuerUrl::parse(HERE).unwrap()).await;
     give(&provider, provider.anna.sub, Some(Role::Developer)).await;
     let anna = signed_in(&provider, ANNA).await;
     let id = element(&register(&anna, &[]).await, "client-id").unwrap();
     let path = format!("/console/try/{id}");
     let page = press(&anna, &path, &[("action", "switch-on")]).await;
-    assert!(page.text().contains("trial-start"), "{page:?}");
+    assert!(page.text().contains("client-test-start"), "{page:?}");
     let mut reply = anna.submit(&page, &[("action", "start")]).await;
     if is_consent(&reply) {
         reply = anna.allow(&reply).await;

@@ -13,8 +13,6 @@
 mod fetch;
 mod source;
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +28,7 @@ use sealgate_domain::oauth::trusted_token::{Foreign, ForeignFault, Signed, claim
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
+use sealgate_system::file_version::FileVersion;
 use sealgate_system::metrics::Metrics;
 
 pub use source::Source;
@@ -152,9 +151,6 @@ const MAX_FETCHES: usize = 4;
 /// Interval between checks of a file.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Version of a file: inode, length, and the time of its last change in seconds and nanoseconds.
-type Stamp = (u64, u64, i64, i64);
-
 /// Fetches the keys of all trusted issuers periodically, until `stop`.
 pub async fn run(
     trust: Arc<TrustedIssuers>,
@@ -176,12 +172,12 @@ async fn run_one(source: Arc<Source>, clock: Arc<dyn Clock>, metrics: Arc<Metric
     let mut seen = None;
     loop {
         let mut pause = FILE_CHECK_INTERVAL;
-        match source.file().map(stamp) {
-            Some(stamp) if seen == Some(stamp) => {}
-            stamp => {
-                seen = stamp;
+        match source.file().map(FileVersion::of) {
+            Some(version) if seen == Some(version) => {}
+            version => {
+                seen = version;
                 let next = read(&source, clock.as_ref(), &metrics, &places).await;
-                pause = if stamp.is_some() { FILE_CHECK_INTERVAL } else { next };
+                pause = if version.is_some() { FILE_CHECK_INTERVAL } else { next };
             }
         }
         tokio::select! {
@@ -203,9 +199,4 @@ async fn read(source: &Arc<Source>, clock: &dyn Clock, metrics: &Metrics, places
     let read = result.keys.map(|(count, at)| (count, at.seconds()));
     metrics.foreign_keys_read(&source.settings().terms.name, read);
     result.pause
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec()))
 }

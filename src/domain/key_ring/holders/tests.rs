@@ -295,11 +295,11 @@ fn the_next_key_endorses_all_keys_before_the_current_key_is_removed() {
     ring.describe(&kid("a2"), &jwk("a2"));
     a.kids.push(kid("a2"));
     assert_eq!(b.trusts(&ring, 5), [kid("a"), kid("b")]);
-    assert_eq!(ring.untaken(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
+    assert_eq!(ring.distrusting_nodes(&kid("a2"), &["a".to_owned(), "b".to_owned(), "new".to_owned()], at(5)), ["b"]);
     // The keys of node `a` endorse each other, and the next key of `a` endorses the key of `b`.
     assert_eq!(a.endorse(&mut ring, &["a", "a2"], 5), 3);
     assert_eq!(b.endorse(&mut ring, &["b"], 5), 1);
-    assert!(ring.untaken(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
+    assert!(ring.distrusting_nodes(&kid("a2"), &["b".to_owned()], at(5)).is_empty());
     ring.activate(&kid("a2"), None, false, at(5), TIMES).unwrap();
     assert_eq!(ring.state(ring.find(&kid("a")).unwrap(), at(200)), KeyState::Removed);
     assert_eq!(a.trusts(&ring, 200), [kid("b"), kid("a2")]);

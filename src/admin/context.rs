@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use secrecy::SecretString;
 
-use crate::keys::KeyHolder;
+use crate::keys::SignerAccess;
 use sealgate_config::App;
 use sealgate_core::audit::AuditLog;
 use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
@@ -27,13 +27,13 @@ pub(super) const PAGE: usize = 100;
 
 /// Dependencies of a command, and the identity of its sender.
 #[derive(Clone, Copy)]
-pub struct Directory<'a> {
+pub struct CommandContext<'a> {
     pub store: &'a Store,
     pub clock: &'a dyn Clock,
     pub entropy: &'a dyn Entropy,
     /// Hasher of new passwords.
     pub passwords: &'a dyn HashPassword,
-    pub keys: &'a dyn KeyHolder,
+    pub keys: &'a dyn SignerAccess,
     /// Durations of the states of signing keys.
     pub key_times: KeyTimes,
     /// Whether users stay signed in on a device.
@@ -65,8 +65,8 @@ pub enum Mailing<'a> {
     On(&'a Sealgate),
 }
 
-impl<'a> Directory<'a> {
-    /// Creates the directory of a running server.
+impl<'a> CommandContext<'a> {
+    /// Creates the context of a command to a running server.
     pub fn new(sealgate: &'a Sealgate) -> Self {
         Self {
             store: &sealgate.store,

@@ -26,38 +26,43 @@ const HTTP2_BUFFER: usize = 16 * 1024;
 
 /// A TLS stream, with a write buffer for its plaintext.
 #[derive(Debug)]
-pub(crate) struct GatheringStream {
+pub(crate) struct BufferedTlsStream {
     /// Bytes that were already read from the stream. Reading returns them first.
     read_ahead: BytesMut,
     io: BufWriter<Stream>,
     /// Whether several exchanges share the stream (HTTP/2).
-    shared: bool,
+    is_multiplexed: bool,
     /// Whether anything was written since the last `poll_flush`.
     has_new_data: bool,
 }
 
-impl GatheringStream {
+impl BufferedTlsStream {
     /// Creates a stream for HTTP/1, which has one exchange after another.
     pub(crate) fn http1(stream: Stream) -> Self {
         let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
-        Self { read_ahead: BytesMut::new(), io, shared: false, has_new_data: false }
+        Self { read_ahead: BytesMut::new(), io, is_multiplexed: false, has_new_data: false }
     }
 
     /// Creates a stream for HTTP/2, which has concurrent exchanges. `read_ahead` was already read
     /// from the stream, and the next reads return it.
     pub(crate) fn http2(read_ahead: BytesMut, stream: Stream) -> Self {
-        Self { read_ahead, io: BufWriter::with_capacity(HTTP2_BUFFER, stream), shared: true, has_new_data: false }
+        Self {
+            read_ahead,
+            io: BufWriter::with_capacity(HTTP2_BUFFER, stream),
+            is_multiplexed: true,
+            has_new_data: false,
+        }
     }
 }
 
-impl AsyncRead for GatheringStream {
+impl AsyncRead for BufferedTlsStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.read_ahead.is_empty() {
             let outcome = Pin::new(&mut self.io).poll_read(cx, buf);
             // An exchange that waits for input has nothing more to write, as in
             // [`super::connection`].
             if outcome.is_pending()
-                && !self.shared
+                && !self.is_multiplexed
                 && !self.io.buffer().is_empty()
                 && let Poll::Ready(Err(error)) = Pin::new(&mut self.io).poll_flush(cx)
             {
@@ -72,7 +77,7 @@ impl AsyncRead for GatheringStream {
     }
 }
 
-impl AsyncWrite for GatheringStream {
+impl AsyncWrite for BufferedTlsStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.has_new_data = true;
         Pin::new(&mut self.io).poll_write(cx, buf)
@@ -84,7 +89,7 @@ impl AsyncWrite for GatheringStream {
     /// request, the task first yields, so that other streams can add their responses. The buffer is
     /// flushed when no stream has added a response, or when the buffer is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shared && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
+        if self.is_multiplexed && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -112,20 +117,20 @@ impl AsyncWrite for GatheringStream {
 }
 
 #[async_trait]
-impl Shutdown for GatheringStream {
+impl Shutdown for BufferedTlsStream {
     async fn shutdown(&mut self) {
         let _ = self.io.flush().await;
         Shutdown::shutdown(&mut **self.io.get_mut()).await;
     }
 }
 
-impl UniqueID for GatheringStream {
+impl UniqueID for BufferedTlsStream {
     fn id(&self) -> i32 {
         self.io.get_ref().id()
     }
 }
 
-impl Ssl for GatheringStream {
+impl Ssl for BufferedTlsStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.io.get_ref().get_ssl()
     }
@@ -139,21 +144,21 @@ impl Ssl for GatheringStream {
     }
 }
 
-impl Peek for GatheringStream {}
+impl Peek for BufferedTlsStream {}
 
-impl GetTimingDigest for GatheringStream {
+impl GetTimingDigest for BufferedTlsStream {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
         self.io.get_ref().get_timing_digest()
     }
 }
 
-impl GetProxyDigest for GatheringStream {
+impl GetProxyDigest for BufferedTlsStream {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.io.get_ref().get_proxy_digest()
     }
 }
 
-impl GetSocketDigest for GatheringStream {
+impl GetSocketDigest for BufferedTlsStream {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         self.io.get_ref().get_socket_digest()
     }
@@ -171,14 +176,14 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    async fn flush_once(stream: &mut GatheringStream) -> bool {
+    async fn flush_once(stream: &mut BufferedTlsStream) -> bool {
         poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_flush(cx).is_ready())).await
     }
 
     #[tokio::test]
     async fn consecutive_responses_are_sent_together() {
         let (connection, mut client) = pair(TIMEOUT).await;
-        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        let mut stream = BufferedTlsStream::http2(BytesMut::new(), Box::new(connection));
         for answer in [b"first ", b"second", b" third"] {
             stream.write_all(answer).await.unwrap();
             assert!(!flush_once(&mut stream).await, "others get their turn");
@@ -192,7 +197,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_buffer_does_not_wait() {
         let (connection, mut client) = pair(TIMEOUT).await;
-        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        let mut stream = BufferedTlsStream::http2(BytesMut::new(), Box::new(connection));
         let answer = [b'x'; HTTP2_BUFFER / 2 + 1];
         for _ in 0..2 {
             stream.write_all(&answer).await.unwrap();
@@ -204,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn sequential_exchanges_do_not_wait() {
         let (connection, mut client) = pair(TIMEOUT).await;
-        let mut stream = GatheringStream::http1(Box::new(connection));
+        let mut stream = BufferedTlsStream::http1(Box::new(connection));
         stream.write_all(b"head").await.unwrap();
         stream.write_all(b"body").await.unwrap();
         assert!(flush_once(&mut stream).await);
@@ -215,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn gathered_bytes_are_sent_before_the_end() {
         let (connection, mut client) = pair(TIMEOUT).await;
-        let mut stream = GatheringStream::http2(BytesMut::new(), Box::new(connection));
+        let mut stream = BufferedTlsStream::http2(BytesMut::new(), Box::new(connection));
         stream.write_all(b"last words").await.unwrap();
         Shutdown::shutdown(&mut stream).await;
         let mut read = Vec::new();
@@ -228,7 +233,7 @@ mod tests {
         let (connection, mut client) = pair(TIMEOUT).await;
         client.write_all(b"then").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut stream = GatheringStream::http2(BytesMut::from("first "), Box::new(connection));
+        let mut stream = BufferedTlsStream::http2(BytesMut::from("first "), Box::new(connection));
         let mut read = String::new();
         stream.read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "first then");

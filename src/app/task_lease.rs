@@ -1,4 +1,4 @@
-//! Leases of background tasks that one node performs for the cluster, with logging and metrics.
+//! Leases of background tasks that one node executes for the cluster, with logging and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,23 +9,23 @@ use sealgate_store::{Fence, Lease, LeaseName};
 /// Interval at which the lease is checked while there is nothing to do.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Lease of one task, and the state of this node's attempts to hold it.
-pub(crate) struct LeasedTask {
+/// Lease of one task, and the result of this node's last attempt to acquire it.
+pub(crate) struct TaskLease {
     sealgate: Arc<Sealgate>,
     lease: Lease,
-    /// Whether the last attempt to hold the lease failed.
+    /// Whether the store failed at the last attempt.
     is_failing: bool,
 }
 
-impl LeasedTask {
+impl TaskLease {
     pub(crate) fn new(sealgate: &Arc<Sealgate>, name: LeaseName) -> Self {
         Self { sealgate: Arc::clone(sealgate), lease: Lease::new(name, sealgate.rotation.server()), is_failing: false }
     }
 
-    /// Acquires or renews the lease. Returns its fence for the next step, see [`Lease::hold`].
-    pub(crate) async fn hold(&mut self) -> Option<Fence> {
+    /// Acquires or renews the lease. Returns its fence for the next step, see [`Lease::acquire_or_renew`].
+    pub(crate) async fn acquire_or_renew(&mut self) -> Option<Fence> {
         let name = self.lease.name().as_str();
-        let fence = self.lease.hold(&self.sealgate.store, Instant::now()).await;
+        let fence = self.lease.acquire_or_renew(&self.sealgate.store, Instant::now()).await;
         if let Err(error) = &fence
             && !self.is_failing
         {

@@ -1,8 +1,8 @@
-//! `/console/try/{client_id}` and `/console/callback`: trial sign-ins, which show a developer the
-//! tokens that a client would receive.
+//! `/console/try/{client_id}` and `/console/callback`: test sign-ins, which show a developer
+//! the tokens that a client would receive.
 //!
-//! PKCE binds a trial to the browser. The verifier is derived from the session's cookie and the
-//! `state`, so the server stores nothing. A code from a trial in another browser is rejected.
+//! PKCE binds a test sign-in to the browser. The verifier is derived from the session's cookie and the
+//! `state`, so the server stores nothing. A code from a test in another browser is rejected.
 //! Redeeming the code creates no grant. The tokens on the page name a grant that does not exist, so
 //! a leaked token is useless.
 
@@ -23,12 +23,15 @@ use sealgate_domain::oauth::token::Authorization;
 use sealgate_domain::pkce::CodeVerifier;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::{Secret, SecretHash, base64url};
-use sealgate_pages::console::{TrialPage, TrialProblem};
+use sealgate_pages::console::{ClientTestPage, ClientTestProblem};
 use sealgate_pages::{Problem, html};
 use sealgate_store::Committed;
 use serde_json::Value;
 
-pub(super) async fn trial_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+pub(super) async fn client_test_page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &client, None, None));
@@ -58,7 +61,7 @@ async fn switch(
     };
     ctx.sealgate.store.change_client(&client.id, change).await?;
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id);
-    ctx.sealgate.audit.note(event.with_detail(if on { "trials on" } else { "trials off" }));
+    ctx.sealgate.audit.note(event.with_detail(if on { "test sign-in on" } else { "test sign-in off" }));
     Ok(Response::see_other(&ctx.path(&format!("/console/try/{}", client.id))))
 }
 
@@ -77,10 +80,10 @@ fn start(ctx: &RequestContext<'_>, client: &Client) -> Response {
     Response::see_other(&ctx.path(&format!("/oauth/authorize?{}", query.finish())))
 }
 
-/// Returns the PKCE verifier of a trial, which depends on this browser's session cookie.
+/// Returns the PKCE verifier of a test sign-in, which depends on this browser's session cookie.
 fn verifier(ctx: &RequestContext<'_>, state: &str) -> Secret {
     let cookie = ctx.cookie(ctx.cookies.session).unwrap_or_default();
-    Secret::new(base64url(SecretHash::for_secret(format!("trial {state} {cookie}").as_bytes()).as_bytes()))
+    Secret::new(base64url(SecretHash::for_secret(format!("test sign-in {state} {cookie}").as_bytes()).as_bytes()))
 }
 
 /// Handles the authorization response.
@@ -90,19 +93,19 @@ pub(super) async fn callback(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     let id = state.split_once('.').and_then(|(_, id)| ClientId::parse(id));
     let client = console_user.client(ctx, id).await?;
     if let Some(error) = query.one("error")? {
-        return Ok(show(ctx, console_user, &client, None, Some(TrialProblem::Refused(error))));
+        return Ok(show(ctx, console_user, &client, None, Some(ClientTestProblem::Refused(error))));
     }
     let code = Secret::new(query.one("code")?.unwrap_or_default());
     match claims(ctx, console_user, &client, &code, state).await? {
         Some(claims) => Ok(show(ctx, console_user, &client, Some(&claims), None)),
-        None => Ok(show(ctx, console_user, &client, None, Some(TrialProblem::Unknown))),
+        None => Ok(show(ctx, console_user, &client, None, Some(ClientTestProblem::Unknown))),
     }
 }
 
 /// Returns the claims that the client would receive for the code: ID token, access token and
 /// UserInfo.
 ///
-/// Returns `None` if the code does not belong to a trial of this browser.
+/// Returns `None` if the code does not belong to a test sign-in of this browser.
 async fn claims(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -158,11 +161,11 @@ fn show(
     console_user: &ConsoleUser,
     client: &Client,
     claims: Option<&[String; 3]>,
-    problem: Option<TrialProblem<'_>>,
+    problem: Option<ClientTestProblem<'_>>,
 ) -> Response {
-    let page = TrialPage {
+    let page = ClientTestPage {
         inside: console_user.inside(ctx),
-        // The callback page also shows the forms of the client's trial page. They post to that
+        // The callback page also shows the forms of the client's test page. They post to that
         // page.
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(&format!("/console/try/{}", client.id))),
         client,
