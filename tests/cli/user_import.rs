@@ -208,11 +208,10 @@ fn a_user_without_an_address_is_imported_and_exported_by_username() {
     let errors = there.errors(&CSV, "username,email,name,email_verified\n,,Eda,\nfiliz,,Filiz,true\ndeniz,,D,\n");
     assert!(errors[0].starts_with("line 2: email: there is neither an e-mail address nor a username"), "{errors:?}");
     assert!(errors[1].starts_with("line 3: email_verified: the user has no e-mail address"), "{errors:?}");
-    assert_eq!((errors.len(), errors[2].as_str()), (3, "no user was imported"));
+    assert!(errors[2].starts_with("line 4: username: a user with this username already exists"), "{errors:?}");
+    assert_eq!((errors.len(), errors[3].as_str()), (4, "no user was imported"));
     let errors = there.errors(&CSV, "name,groups\nEda,\n");
     assert!(errors[0].starts_with("line 1: there is no column email or username"), "{errors:?}");
-    let errors = there.errors(&CSV, "username,name\ndeniz,D\n");
-    assert!(errors[0].starts_with("line 2: username: a user with this username already exists"), "{errors:?}");
     // From a directory, as a user without `mail`.
     site.json_with(&LDIF, "dn: uid=eda\nobjectClass: person\nuid: eda\ncn: Eda\n");
     assert_eq!(site.json(&["user", "show", "eda"])["email"], Value::Null);

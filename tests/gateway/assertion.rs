@@ -78,10 +78,10 @@ async fn an_assertion_is_cached_until_its_renewal_or_a_change_of_claims() {
 #[tokio::test]
 async fn the_assertion_of_a_user_without_an_address_has_no_address() {
     let world = World::new().await;
-    let unaddressed = |user: &mut User| {
+    let remove_address = |user: &mut User| {
         (user.email, user.email_verified, user.username) = (None, false, Username::parse("anna"));
     };
-    let outcome = world.sealgate.store.rename_user(world.anna.sub, unaddressed).await.unwrap();
+    let outcome = world.sealgate.store.rename_user(world.anna.sub, remove_address).await.unwrap();
     assert!(matches!(outcome, RenameOutcome::Renamed(_)));
     let browser = Browser::new(&world);
     let reply = browser.sign_in_at("https://desk.test/", "anna").await;

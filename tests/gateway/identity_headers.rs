@@ -144,10 +144,10 @@ async fn a_new_username_is_forwarded_with_the_next_request() {
 #[tokio::test]
 async fn a_user_without_an_address_is_forwarded_without_address_headers() {
     let world = World::with(APPS).await;
-    let unaddressed = |user: &mut User| {
+    let remove_address = |user: &mut User| {
         (user.email, user.email_verified, user.username) = (None, false, Username::parse("anna"));
     };
-    let outcome = world.sealgate.store.rename_user(world.anna.sub, unaddressed).await.unwrap();
+    let outcome = world.sealgate.store.rename_user(world.anna.sub, remove_address).await.unwrap();
     assert!(matches!(outcome, RenameOutcome::Renamed(_)));
     let browser = Browser::new(&world);
     browser.sign_in_at("https://intranet.test/", "anna").await;

@@ -63,10 +63,10 @@ async fn a_rule_for_an_address_refuses_its_user_after_the_address_is_removed() {
     let ben = Browser::new(&world);
     ben.sign_in_at("https://desk.test/", BEN).await;
     ben.visit("https://desk.test/bens/x").await.arrived();
-    let unaddressed = |user: &mut User| {
+    let remove_address = |user: &mut User| {
         (user.email, user.email_verified, user.username) = (None, false, Username::parse("ben"));
     };
-    let outcome = world.sealgate.store.rename_user(world.ben.sub, unaddressed).await.unwrap();
+    let outcome = world.sealgate.store.rename_user(world.ben.sub, remove_address).await.unwrap();
     assert!(matches!(outcome, RenameOutcome::Renamed(_)));
     ben.fetch("https://desk.test/bens/x").await.assert_refused(403, "access_denied");
     let refused = ben.visit("https://desk.test/bens/x").await;

@@ -103,9 +103,9 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     };
     let profile = |done, faults| html(&profile_page(done, faults));
     add("account-profile", profile(None, &[]));
-    let unaddressed = User { email: None, email_verified: false, ..user.clone() };
+    let without_address = User { email: None, email_verified: false, ..user.clone() };
     for (name, has_address_page) in [("account-profile-no-address", true), ("account-profile-no-address-page", false)] {
-        let page = ProfilePage { user: &unaddressed, has_address_page, ..profile_page(None, &[]) };
+        let page = ProfilePage { user: &without_address, has_address_page, ..profile_page(None, &[]) };
         add(name, html(&page));
     }
     let faults = [ProfileField::Name, ProfileField::PhoneNumber, ProfileField::Picture];

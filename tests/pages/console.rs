@@ -287,8 +287,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         })
     };
     let username = Username::parse("wiki");
-    let unaddressed = User { email: None, email_verified: false, username, ..user.clone() };
-    add("console-user-no-address", page(&unaddressed, false, &[], None, &[]));
+    let without_address = User { email: None, email_verified: false, username, ..user.clone() };
+    add("console-user-no-address", page(&without_address, false, &[], None, &[]));
     let factor = |kind, is_synced, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,

@@ -7,7 +7,7 @@ use crate::mailbox::{self, MAIL};
 use crate::without_address::set;
 
 /// Returns a provider with Ben as administrator. Anna has only the username `anna`.
-async fn unaddressed() -> Provider {
+async fn provider_without_address() -> Provider {
     let provider = provider_with(MAIL).await;
     give(&provider, provider.ben.sub, Some(Role::Admin)).await;
     set(&provider, json!({ "username": "anna", "no_email": true, "no_roles": true })).await;
@@ -17,7 +17,7 @@ async fn unaddressed() -> Provider {
 
 #[tokio::test]
 async fn the_console_names_a_user_without_an_address_by_the_username() {
-    let provider = unaddressed().await;
+    let provider = provider_without_address().await;
     let ben = signed_in(&provider, BEN).await;
     let path = format!("/console/users/{}", provider.anna.sub);
     for list in ["/console/users", "/console/users?find=ann"] {
@@ -48,7 +48,7 @@ async fn the_console_names_a_user_without_an_address_by_the_username() {
 
 #[tokio::test]
 async fn only_an_invitation_needs_an_address() {
-    let provider = unaddressed().await;
+    let provider = provider_without_address().await;
     let ben = signed_in(&provider, BEN).await;
     let new = async |fields: &[(&str, &str)]| {
         let page = ben.get("/console/users/new").await;
