@@ -97,7 +97,7 @@ fn describe(reloaded: Option<&ReloadAnswer>) -> String {
 fn list(file: &Path, output: &Output) -> Result<(), CommandFailure> {
     let config = super::read(file)?;
     let rows: Vec<_> = config.apps.iter().map(|app| row(app, &config)).collect();
-    output.list("apps", &rows, &["name", "url", "upstreams", "title"])
+    output.list("apps", &rows, &["name", "url", "upstreams", "upstream_protocol", "title"])
 }
 
 fn row(app: &App, config: &Config) -> serde_json::Value {
@@ -108,5 +108,6 @@ fn row(app: &App, config: &Config) -> serde_json::Value {
         "url": format!("{}/", app.origin_pattern(&config.issuer)),
         "host": app.host,
         "upstreams": upstreams.collect::<Vec<_>>(),
+        "upstream_protocol": app.upstream_protocol.as_str(),
     })
 }

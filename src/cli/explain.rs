@@ -166,6 +166,7 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
         "advice": advice, "identity_headers": identity,
         "upstreams": upstream.as_ref().map(|upstream| &upstream.servers),
+        "upstream_protocol": upstream.as_ref().map(|upstream| upstream.protocol.as_str()),
         "upstream_path": upstream.as_ref().map(|upstream| &upstream.path),
     });
     if let Some(login) = &login {
@@ -186,9 +187,10 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
         );
         text.extend(advice.map(|advice| format!("advice:    {advice}\n")));
         text.extend(login.iter().map(|login| printable(&format!("login:     {login}")) + "\n"));
-        text.extend(
-            upstream.iter().map(|upstream| format!("upstream:  {} {}\n", upstream.servers.join(" "), upstream.path)),
-        );
+        text.extend(upstream.iter().map(|upstream| {
+            let (servers, protocol) = (upstream.servers.join(" "), upstream.protocol.as_str());
+            format!("upstream:  {servers} {}\nprotocol:  {protocol}\n", upstream.path)
+        }));
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
     })

@@ -67,9 +67,10 @@ pub struct App {
     /// sign in.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub login: Option<AppLoginConfig>,
-    /// Path of the application, or URL, at which the browser arrives after the sign-out. If absent,
-    /// the provider's page confirms the sign-out. See [`App::sign_out_uri`].
-    pub after_sign_out: Option<String>,
+    /// Paths of the application, or URLs, at which the browser can arrive after the sign-out. The first
+    /// is the default. If empty, the provider's page confirms the sign-out. See
+    /// [`App::sign_out_uris`].
+    pub after_sign_out: Vec<String>,
     /// Names of other applications at which the browser is signed in too when it signs in here: the
     /// API hosts that pages of this application call.
     pub also_sign_in: Vec<String>,
@@ -187,11 +188,13 @@ impl App {
         self.login.as_ref().is_some_and(|login| *login.account_of(user) == LoginAccount::OfUser)
     }
 
-    /// Returns the URL at which the browser arrives after the sign-out, if one is configured.
-    /// `host` is the covered host of a wildcard.
-    pub fn sign_out_uri(&self, issuer: &IssuerUrl, host: Option<&CoveredHost>) -> Option<String> {
-        let place = self.after_sign_out.as_deref()?;
-        Some(if place.starts_with('/') { self.origin_at(issuer, host) + place } else { place.to_owned() })
+    /// Returns the configured URLs at which the browser can arrive after the sign-out, the default
+    /// first. `host` is the covered host of a wildcard.
+    pub fn sign_out_uris(&self, issuer: &IssuerUrl, host: Option<&CoveredHost>) -> Vec<String> {
+        let url = |place: &String| {
+            if place.starts_with('/') { self.origin_at(issuer, host) + place } else { place.clone() }
+        };
+        self.after_sign_out.iter().map(url).collect()
     }
 }
 

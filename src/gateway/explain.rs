@@ -22,7 +22,7 @@ use crate::sign_in::return_path;
 use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
-use sealgate_config::{Access, AppHosts, AuthorizationHeader, Config, LoginAccount};
+use sealgate_config::{Access, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
@@ -79,6 +79,7 @@ pub struct Explanation {
 pub struct ExplainedUpstream {
     /// Servers, as the configuration writes them.
     pub servers: Vec<String>,
+    pub protocol: UpstreamProtocol,
     pub path: String,
 }
 
@@ -228,6 +229,7 @@ fn decide(
                     .iter()
                     .map(ToString::to_string)
                     .collect(),
+                protocol: rule.upstream.protocol.unwrap_or(app.upstream_protocol),
                 path: permit.path_and_query.path().to_owned(),
             });
             let who = credential.who().filter(|_| rule.access != Access::Public);

@@ -30,6 +30,7 @@ mod resource;
 mod route;
 mod session;
 mod sign_in;
+mod sign_out;
 mod upstream_session;
 mod upstream_target;
 mod work;

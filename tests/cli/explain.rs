@@ -71,7 +71,7 @@ fn explain_decides_without_a_server_or_a_store() {
     let expected = json!({
         "app": "wiki", "rule": "/staff/ signed_in, methods GET POST, groups staff",
         "forwarded": false, "status": 302, "reason": "unauthenticated", "claim": null, "identity_headers": [],
-        "upstreams": null, "upstream_path": null,
+        "upstreams": null, "upstream_protocol": null, "upstream_path": null,
         "advice": "sign in, or send an access token; explain the request of a user with --user, or of a token with --token",
     });
     assert_eq!(told(&site, &[url]), expected);
@@ -334,6 +334,7 @@ fn explain_shows_the_upstream_and_its_path() {
         path = "/handbook/"
         access = "public"
         upstreams = ["http://127.0.0.1:8082", "unix:/run/handbook.sock"]
+        upstream_protocol = "h2"
         upstream_path = "/"
     "#;
     fs::write(site.config(), format!("{text}{app}")).unwrap();
@@ -342,7 +343,9 @@ fn explain_shows_the_upstream_and_its_path() {
     let servers = json!(["http://127.0.0.1:8082", "unix:/run/handbook.sock"]);
     assert_eq!((&told["upstreams"], &told["upstream_path"]), (&servers, &json!("/a")));
     let text = String::from_utf8(site.run(&["explain", url], "").stdout).unwrap();
-    assert!(text.contains("\nupstream:  http://127.0.0.1:8082 unix:/run/handbook.sock /a\n"), "{text}");
+    assert!(text.contains("\nupstream:  http://127.0.0.1:8082 unix:/run/handbook.sock /a\nprotocol:  h2\n"), "{text}");
+    assert_eq!(told["upstream_protocol"], "h2");
     let listed = site.json(&["app", "list"]);
     assert!(listed.to_string().contains("127.0.0.1:8082"), "{listed}");
+    assert_eq!(listed["apps"][0]["upstream_protocol"], "http/1.1");
 }

@@ -273,7 +273,7 @@ fn applications_are_added_and_removed_in_the_file_with_its_comments() {
     assert_eq!(added, json!({"name": "wiki", "url": "http://wiki.localhost:18080/", "reloaded": null}));
     assert_eq!(mode(&path), 0o640);
     let list = place.json(&["app", "list"]);
-    let row = json!({"name": "wiki", "title": "Wiki", "host": "wiki.localhost", "url": "http://wiki.localhost:18080/", "upstreams": ["http://127.0.0.1:8081"]});
+    let row = json!({"name": "wiki", "title": "Wiki", "host": "wiki.localhost", "url": "http://wiki.localhost:18080/", "upstreams": ["http://127.0.0.1:8081"], "upstream_protocol": "http/1.1"});
     assert_eq!(list["apps"], json!([row]));
     for (arguments, told) in [
         (["app", "add", "wiki.localhost=http://127.0.0.1:8082"], "is another application's host"),

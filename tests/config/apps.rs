@@ -764,8 +764,13 @@ fn the_place_after_a_sign_out_is_a_path_or_a_url() {
         ("http://intranet/start", "http://intranet/start"),
     ] {
         let config = parse(&text(place));
-        assert_eq!(config.apps[0].sign_out_uri(&config.issuer, None).as_deref(), Some(url));
+        assert_eq!(config.apps[0].sign_out_uris(&config.issuer, None), [url]);
     }
+    let several = text("/").replace("= \"/\"\n[[", "= [\"https://www.example.com\", \"/bye\"]\n[[");
+    let config = parse(&several);
+    let urls = ["https://www.example.com/", "https://wiki.example.com/bye"];
+    assert_eq!(config.apps[0].sign_out_uris(&config.issuer, None), urls);
+    starts(&fault(&text("/").replace("= \"/\"\n[[", "= []\n[[")), "app[0].after_sign_out: is empty; ");
     for place in [
         "//evil.test/",
         "/\\evil.test",

@@ -390,7 +390,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         maintenance: None,
         routes: Vec::new(),
         login: None,
-        after_sign_out: None,
+        after_sign_out: Vec::new(),
         also_sign_in: Vec::new(),
         audience: None,
         clients: None,

@@ -6,7 +6,7 @@ use sealgate_domain::user::UserState;
 use sealgate_system::clock::Clock as _;
 
 use crate::browser::{Browser, is_login};
-use crate::world::{ANNA, BEN, World};
+use crate::world::{ANNA, BEN, Reply, World};
 
 const COOKIE: &str = "__Host-sealgate";
 
@@ -323,6 +323,149 @@ async fn the_browser_arrives_at_the_configured_place_after_a_sign_out() {
             browser.visit(&wrong).await.assert_page(400);
         }
     }
+}
+
+/// Configuration of an application with two places after the sign-out.
+const TOYS: &str = r#"
+    [[app]]
+    name = "toys"
+    host = "toys.test"
+    upstreams = ["http://127.0.0.1:8099"]
+    after_sign_out = ["https://www.test/start", "/bye?a=b", "http://intranet.test/"]
+    [[app.route]]
+    path = "/"
+    access = "signed_in"
+    [[app.route]]
+    path = "/left/"
+    access = "public"
+"#;
+
+/// Signs out at `toys.test` with this `then`, and returns the page's URL and answer.
+async fn leave(world: &World, then: &str) -> (String, Reply) {
+    // The limit of sign-ins is per minute.
+    world.wait(61);
+    let browser = Browser::new(world);
+    browser.sign_in_at("https://toys.test/", ANNA).await.arrived();
+    let query = crate::world::encode(&[("then", then)]);
+    let page = browser.open(&format!("https://toys.test/.sealgate/logout?{query}")).await;
+    let (_, reply) = browser.submit_only(&page, &[("logout-confirm", "yes")]).await;
+    let url = reply.location().to_owned();
+    let reply = if url.starts_with("https://toys.test/") { browser.visit(&url).await } else { reply };
+    browser.fetch("https://toys.test/").await.assert_refused(401, "login_required");
+    (url, reply)
+}
+
+#[tokio::test]
+async fn a_link_names_the_page_after_the_sign_out() {
+    let world = World::with(TOYS).await;
+    for (then, page) in [
+        ("/left/?x=1&y=%2F%25&z=\u{131}", "/left/?x=1&y=%2F%25&z=\u{131}"),
+        ("https://toys.test/left/a", "/left/a"),
+        ("https://toys.test/left/?u=https://evil.test/", "/left/?u=https://evil.test/"),
+        ("/bye?a=b", "/bye?a=b"),
+        ("/", "/"),
+    ] {
+        let (url, reply) = leave(&world, then).await;
+        assert!(url.starts_with("https://toys.test/.sealgate/signed-out?state="), "{url}");
+        assert_eq!(std::str::from_utf8(reply.headers["location"].as_bytes()), Ok(page), "{then}");
+    }
+    for (then, place) in [
+        ("https://toys.test/bye?a=b", "https://toys.test/bye?a=b"),
+        ("http://intranet.test/", "http://intranet.test/"),
+        ("http://intranet.test", "http://intranet.test/"),
+        ("HTTP://Intranet.test:80/", "http://intranet.test/"),
+    ] {
+        assert_eq!(leave(&world, then).await.0, place, "{then}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_to_another_place_after_the_sign_out_is_ignored() {
+    let world = World::with(TOYS).await;
+    let long = format!("/left/{}", "a".repeat(2048));
+    for then in [
+        "",
+        "left",
+        "//evil.test/",
+        "///evil.test/",
+        "/\\evil.test/",
+        "\\\\evil.test/",
+        "/%2Fevil.test/",
+        "/%5Cevil.test/",
+        "/\t/evil.test/",
+        "/\r\nLocation: https://evil.test/",
+        "\u{1}https://evil.test/",
+        "https:evil.test/",
+        "https:/\\evil.test/",
+        "https://evil.test/",
+        "https://www.test/",
+        "https://www.test/start/",
+        "https://www.test/start?x",
+        "https://www.test/start#x",
+        "https://a@www.test/start",
+        "https://www.test:8443/start",
+        "http://www.test/start",
+        "http://intranet.test.evil.test/",
+        "http://intranet.test/evil",
+        "https://toys.test.evil.test/",
+        "https://toys.test@evil.test/",
+        "https://toys.test:443@evil.test/",
+        "https://toys.test\\@evil.test/",
+        "https://toys.test%2F@evil.test/",
+        "https://toys.test//evil.test/",
+        "https://toys.test/\\evil.test/",
+        "https://toys.test/../\\evil.test",
+        "https://toys.test/left/../../a",
+        "https://wiki.test/",
+        "https://id.test/",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "/.sealgate/logout",
+        "/.sealgate/signed-out?state=/left/",
+        "https://toys.test/.sealgate/language?then=/left/",
+        "/%2esealgate/logout",
+        "/left/#a",
+        &long,
+    ] {
+        assert_eq!(leave(&world, then).await.0, "https://www.test/start", "{then:?}");
+    }
+    let browser = Browser::new(&world);
+    // A repeated parameter has no meaning.
+    let twice = browser.visit("https://toys.test/.sealgate/logout?then=/left/&then=/left/").await;
+    assert_eq!(twice.sent_with("post_logout_redirect_uri").as_deref(), Some("https://www.test/start"));
+    // The last step can be requested directly, and leads to pages of its own host only.
+    for state in
+        ["//evil.test/", "https://evil.test/", "/%5Cevil.test", "https://www.test/start", "/.sealgate/logout", ""]
+    {
+        let query = crate::world::encode(&[("state", state)]);
+        let reply = browser.visit(&format!("https://toys.test/.sealgate/signed-out?{query}")).await;
+        assert_eq!(reply.location(), "https://id.test/oauth/signed-out", "{state}");
+    }
+    // The provider accepts that step of the application's host and no other.
+    for uri in [
+        "https://wiki.test/.sealgate/signed-out",
+        "https://toys.test/.sealgate/signed-out?x",
+        "https://toys.test/left/",
+    ] {
+        let query = crate::world::encode(&[("client_id", "sealgate-app-toys"), ("post_logout_redirect_uri", uri)]);
+        browser.visit(&format!("https://id.test/oauth/logout?{query}")).await.assert_page(400);
+    }
+}
+
+#[tokio::test]
+async fn an_application_without_a_place_after_the_sign_out_follows_a_link_to_its_pages() {
+    let world = World::new().await;
+    let browser = signed_in(&world).await;
+    let page = browser.open("https://wiki.test/.sealgate/logout?then=/public/bye").await;
+    let end = browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    assert_eq!((end.arrived(), end.header("host")), (("wiki", "/public/bye"), Some("wiki.test")));
+    // An application on the issuer's host.
+    world.wait(61);
+    let login = browser.open("https://id.test/").await;
+    browser.sign_in(&login, ANNA).await.arrived();
+    let page = browser.open("https://id.test/.sealgate/logout?then=/x").await;
+    let (_, reply) = browser.submit_only(&page, &[("logout-confirm", "yes")]).await;
+    assert_eq!(browser.visit(reply.location()).await.location(), "/x");
 }
 
 /// A browser that is closed keeps the provider's cookie only.

@@ -146,8 +146,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     if host.as_deref().is_some_and(|host| host.starts_with(WILDCARD)) {
         of_wildcard(&section, name.as_deref());
     }
-    let place = "write a path such as \"/\", or a URL such as \"https://www.example.com/\"";
-    let after_sign_out = section.text("after_sign_out", place, address::after_sign_out);
+    let place = "write a path such as \"/\", a URL such as \"https://www.example.com/\", or a list of these";
+    let after_sign_out = section.one_or_more_texts("after_sign_out", place, address::after_sign_out);
     let also_sign_in = also_sign_in(&mut section, name.as_deref(), &taken.all, issuer);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let clients = section.texts("clients", "write a list of client IDs", |text| {
@@ -188,7 +188,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         maintenance,
         routes: routes?,
         login,
-        after_sign_out,
+        after_sign_out: after_sign_out.unwrap_or_default(),
         also_sign_in,
         audience,
         clients,

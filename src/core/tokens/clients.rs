@@ -38,6 +38,10 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/audit",
 ];
 
+/// Path on the application's own host to which the provider returns after a sign-out, for a page of
+/// the application.
+pub const SIGNED_OUT: &str = "/.sealgate/signed-out";
+
 /// Separator between the name of an application and a label in a client id. No name contains it.
 const LABEL_SEPARATOR: char = '.';
 
@@ -114,8 +118,10 @@ fn of_app(config: &Config, app: &App, host: Option<&CoveredHost>) -> Option<Clie
     let redirect_uri = RedirectUri::of_application(&format!("{origin}{CALLBACK}"));
     let id = ClientId::parse(&id_of_app(app, host))?;
     let client = first_party(id, app.called().to_owned(), vec![redirect_uri]);
-    let after = app.sign_out_uri(&config.issuer, host).as_deref().map(RedirectUri::of_application);
-    Some(Client { post_logout_redirect_uris: after.into_iter().collect(), ..client })
+    let signed_out = format!("{origin}{SIGNED_OUT}");
+    let after = app.sign_out_uris(&config.issuer, host).into_iter().chain([signed_out]);
+    let after = after.map(|uri| RedirectUri::of_application(&uri)).collect();
+    Some(Client { post_logout_redirect_uris: after, ..client })
 }
 
 fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> Client {
