@@ -68,11 +68,7 @@ fn wanted<'c>(directory: Option<&str>, config: &'c Config) -> Result<Vec<&'c Dir
         return Err(CommandFailure::line(match (directory, names.as_slice()) {
             (_, []) => "no directory is configured; write [[directory]] into the configuration".to_owned(),
             (name, names) => {
-                format!(
-                    "no directory is named {}; the names are {}",
-                    name.unwrap_or_default(),
-                    names.join(", ")
-                )
+                format!("no directory is named {}; the names are {}", name.unwrap_or_default(), names.join(", "))
             }
         }));
     }

@@ -89,7 +89,8 @@ impl World {
 
     /// Waits until a page that needs a sign-in has this status.
     async fn becomes(&self, browser: &Browser, status: u16) {
-        until(&format!("the application answers {status}"), async || self.status(browser, "/json").await == status).await;
+        until(&format!("the application answers {status}"), async || self.status(browser, "/json").await == status)
+            .await;
     }
 }
 
@@ -108,7 +109,8 @@ fn header(page: &Page, name: &str) -> Option<String> {
 
 #[tokio::test]
 async fn a_directory_user_reaches_the_application_with_the_groups_of_the_directory() {
-    let entries = user("anna", "displayName: Anna Çelik\n") + &user("otto", "") + &group("staff", &["uid=anna,ou=people"]);
+    let entries =
+        user("anna", "displayName: Anna Çelik\n") + &user("otto", "") + &group("staff", &["uid=anna,ou=people"]);
     let world = World::start(&entries, &Keys::default());
     let anna = world.signed_in("anna").await;
     let page = anna.get(&world.instance.app_url("/json")).await;
@@ -167,7 +169,8 @@ async fn a_changed_entry_takes_effect_without_a_new_sign_in() {
     // Nothing is written while nothing changes.
     let before = world.show("anna")["updated_at"].clone();
     let batches = metric(&world.instance, "sealgate_store_commits_total").await;
-    let rounds = metric(&world.instance, "sealgate_directory_reads_total{directory=\"corp\",outcome=\"complete\"}").await;
+    let rounds =
+        metric(&world.instance, "sealgate_directory_reads_total{directory=\"corp\",outcome=\"complete\"}").await;
     until("two more rounds", async || {
         metric(&world.instance, "sealgate_directory_reads_total{directory=\"corp\",outcome=\"complete\"}").await
             >= rounds + 2
@@ -187,9 +190,9 @@ async fn a_disabled_account_loses_all_access_within_the_refresh_interval() {
     let events = format!("http://app0.localhost:{}", world.instance.port);
     assert_eq!(anna.open(&format!("{events}/")).await.status, 200);
     let socket = websocket_at(&events, &anna).await;
-    world.slapd.change(&format!(
-        "dn: uid=anna,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"
-    ));
+    world
+        .slapd
+        .change(&format!("dn: uid=anna,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"));
     world.becomes(&anna, 302).await;
     tokio::time::timeout(Duration::from_secs(20), closes(socket)).await.expect("the WebSocket closes");
     assert_eq!(world.status(&otto, "/json").await, 200);

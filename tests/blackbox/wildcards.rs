@@ -8,8 +8,11 @@ use std::thread;
 
 use crate::support::{Browser, Instance, Settings, until};
 
+/// Path and `Host` of each request.
+type Requests = Arc<Mutex<Vec<(String, String)>>>;
+
 /// Starts an application that redirects to its own address, and records `Host` of each path.
-fn application() -> (SocketAddr, Arc<Mutex<Vec<(String, String)>>>) {
+fn application() -> (SocketAddr, Requests) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, seen) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
     let records = Arc::clone(&seen);

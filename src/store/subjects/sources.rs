@@ -170,9 +170,7 @@ impl Store {
             let records = keys.iter().zip(values).filter_map(|(key, bytes)| record::decode(key, bytes?).ok());
             let of_source = |user: &User| user.source.as_ref().is_some_and(|own| own.link.source == *source);
             users.extend(
-                records
-                    .map(|loaded: Loaded<User>| loaded.value)
-                    .filter(|user| user.is_enabled() && of_source(user)),
+                records.map(|loaded: Loaded<User>| loaded.value).filter(|user| user.is_enabled() && of_source(user)),
             );
         }
         Ok(users)

@@ -107,9 +107,11 @@ impl DirectorySeries {
         for outcome in DirectorySignInOutcome::ALL {
             self.sign_ins.with_label_values(&[directory, outcome.as_str()]);
         }
-        for outcome in
-            [DirectoryReadOutcome::Complete { users: 0, at: now }, DirectoryReadOutcome::HeldBack, DirectoryReadOutcome::Failed]
-        {
+        for outcome in [
+            DirectoryReadOutcome::Complete { users: 0, at: now },
+            DirectoryReadOutcome::HeldBack,
+            DirectoryReadOutcome::Failed,
+        ] {
             self.reads.with_label_values(&[directory, outcome.as_str()]);
         }
         self.read_at.with_label_values(&[directory]).set(i64::try_from(now).unwrap_or(i64::MAX));
