@@ -372,7 +372,10 @@ pub(super) fn absent(user: &UserRef) -> CommandError {
 }
 
 /// Returns the error if an existing user has the e-mail address or the username.
-pub(super) async fn find_conflict(context: &CommandContext<'_>, new: &User) -> Result<Option<CommandError>, CommandError> {
+pub(super) async fn find_conflict(
+    context: &CommandContext<'_>,
+    new: &User,
+) -> Result<Option<CommandError>, CommandError> {
     if let Some(email) = &new.email
         && context.store.user_by_email(email).await?.is_some()
     {

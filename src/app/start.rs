@@ -14,7 +14,9 @@ use crate::app::sealing;
 use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
-use crate::app::{certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces};
+use crate::app::{
+    certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces,
+};
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
 use sealgate_core::state::Parts;
