@@ -11,7 +11,7 @@ use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
 use sealgate_domain::source::SourceEntry;
-use sealgate_ldap::{CheckOutcome, CheckStep, DirectoryCheck, LdapDirectory};
+use sealgate_ldap::{CheckStep, CheckStepOutcome, DirectoryCheck, LdapDirectory};
 use sealgate_system::clock::SystemClock;
 
 #[derive(Debug, Subcommand)]
@@ -20,11 +20,11 @@ pub(super) enum DirectoryVerb {
     ///
     /// Does not need a running server and stores nothing. Signs in only the account for searches. Exits with status 1
     /// if a step failed.
-    Check(CheckArguments),
+    Check(DirectoryCheckArguments),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct CheckArguments {
+pub(super) struct DirectoryCheckArguments {
     /// Name of a directory [default: all directories]
     #[arg(value_name = "NAME")]
     directory: Option<String>,
@@ -42,7 +42,7 @@ struct Checked<'c> {
 }
 
 pub(super) fn run(verb: &DirectoryVerb, config: &Config, output: &Output) -> Result<(), CommandFailure> {
-    let DirectoryVerb::Check(CheckArguments { directory, find }) = verb;
+    let DirectoryVerb::Check(DirectoryCheckArguments { directory, find }) = verb;
     let is_wanted =
         |settings: &&DirectorySettings| directory.as_ref().is_none_or(|name| settings.name.as_str() == name);
     let wanted: Vec<_> = config.directories.iter().filter(is_wanted).collect();
@@ -74,7 +74,7 @@ async fn check<'c>(settings: &'c DirectorySettings, find: Option<&str>, login: &
         Ok(directory) => directory,
         Err(fault) => {
             let step =
-                CheckStep { subject: "files".to_owned(), outcome: CheckOutcome::Failed, text: fault.to_string() };
+                CheckStep { subject: "files".to_owned(), outcome: CheckStepOutcome::Failed, text: fault.to_string() };
             return Checked { settings, check: DirectoryCheck { steps: vec![step], user: None }, id: None };
         }
     };
@@ -106,9 +106,9 @@ fn as_text(checked: &Checked<'_>) -> String {
     let name = &checked.settings.name;
     for CheckStep { subject, outcome, text: found } in &checked.check.steps {
         let word = match outcome {
-            CheckOutcome::Passed => "ok",
-            CheckOutcome::Warning => "warning",
-            CheckOutcome::Failed => "error",
+            CheckStepOutcome::Passed => "ok",
+            CheckStepOutcome::Warning => "warning",
+            CheckStepOutcome::Failed => "error",
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", printable(&format!("{word}: {name}: {subject}: {found}")));
