@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod directory {
+    mod active_directory;
     mod check;
     mod failures;
     mod harness;

@@ -7,7 +7,7 @@ use sealgate_ldap::{LdapFaultKind, LdapSignIn};
 use secrecy::SecretString;
 
 use crate::directory::harness::{Keys, open, plain};
-use crate::scripted::{attribute, element, entry, hostile, scripted};
+use crate::scripted::{Script, attribute, element, entry, hostile, scripted};
 use crate::slapd::{BASE, SERVICE_PASSWORD, Slapd, user};
 
 fn password() -> SecretString {
@@ -182,11 +182,11 @@ async fn malformed_and_useless_entries_are_faults() {
     let no_attributes = |_: &[u8]| vec![element(0x64, &[&element(4, &[b"cn=a"])])];
     let wrong_types = |_: &[u8]| vec![element(0x64, &[&element(0x30, &[]), &element(4, &[])])];
     let referral = |_: &[u8]| vec![element(0x73, &[&element(4, &[b"ldap://127.0.0.1:9/"])])];
-    let sign_in = async |answer: fn(&[u8]) -> Vec<Vec<u8>>| {
+    let sign_in = async |answer: Script| {
         let keys = Keys { servers: &[scripted(answer)], more: "timeout_seconds = 1", ..Keys::default() };
         open(&keys).sign_in("anna", &password()).await
     };
-    let faulty: [fn(&[u8]) -> Vec<Vec<u8>>; 4] = [no_id, truncated, no_attributes, wrong_types];
+    let faulty: [Script; 4] = [no_id, truncated, no_attributes, wrong_types];
     for answer in faulty {
         assert!(sign_in(answer).await.is_err());
     }

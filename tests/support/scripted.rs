@@ -27,9 +27,12 @@ pub(crate) fn hostile(answer: Vec<u8>) -> String {
     })
 }
 
+/// Returns the operations that answer a search, for the bytes of the request.
+pub(crate) type Script = fn(&[u8]) -> Vec<Vec<u8>>;
+
 /// Starts a server that accepts all binds. It answers a search with the operations that `answer`
 /// returns for the bytes of the request, and success.
-pub(crate) fn scripted(answer: fn(&[u8]) -> Vec<Vec<u8>>) -> String {
+pub(crate) fn scripted(answer: Script) -> String {
     listen(move |mut socket| {
         let mut request = [0; 4096];
         while let Ok(length @ 1..) = socket.read(&mut request) {
