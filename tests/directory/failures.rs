@@ -94,6 +94,7 @@ async fn a_wrong_password_of_the_service_account_is_sent_once() {
         assert!(fault.to_string().contains("bind.dn"), "{fault}");
         assert!(!fault.to_string().contains("wrong"), "{fault}");
     }
+    assert_eq!(server.binds("cn=sealgate,ou=services"), 1);
     // The corrected file is read without a reload.
     directory.set_password(SERVICE_PASSWORD);
     directory.enter("anna").await;
