@@ -283,6 +283,14 @@ impl LdapDirectory {
                 settings.id.as_str()
             ))
         })?;
+        // Every user of Active Directory has it. Without it, a disabled account would seem enabled.
+        if settings.kind == DirectoryKind::ActiveDirectory && entry.number("userAccountControl").is_none() {
+            return Err(searches.fault(format!(
+                "the entry {} has no userAccountControl; grant read access to the account for searches, or narrow \
+                 users.filter to users",
+                entry.name()
+            )));
+        }
         let username = entry.values(username_attribute(settings.kind));
         let groups = match groups {
             Some(groups) => groups.groups(searches, entry, username.first().map(Vec::as_slice)).await?,

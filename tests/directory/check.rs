@@ -121,7 +121,7 @@ fn states_and_references_are_reported() {
 }
 
 #[test]
-fn a_weaker_limit_for_wrong_passwords_is_reported() {
+fn limits_and_rights_at_active_directory_are_reported() {
     let server = scripted(|request| {
         let asks = |name: &[u8]| request.windows(name.len()).any(|part| part == name);
         if asks(b"lockoutThreshold") {
@@ -150,4 +150,12 @@ fn a_weaker_limit_for_wrong_passwords_is_reported() {
     let login = "[login]\nfailures_per_account = 4\nwindow_seconds = 1800\n[[directory]]";
     let found = run(&text.replace("[[directory]]", login), "service password", &[]);
     assert!(found.stdout.contains("ok: corp: lockout: "), "{}", found.stdout);
+    // Whether the account is disabled is not visible.
+    let found = run(&text, "service password", &["--find", "anna"]);
+    assert_eq!(found.status, Some(1), "{}", found.stdout);
+    assert!(
+        found.stdout.contains("error: corp: user: ") && found.stdout.contains("has no userAccountControl"),
+        "{}",
+        found.stdout
+    );
 }
