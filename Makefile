@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages webauthn
 REST = blackbox cli directory edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-faults   kill -9 and power cuts, 30 rounds each, and a three-minute soak test (six minutes)"
 	@echo "make soak          eight hours of mixed load with faults (SOAK_SECONDS, SOAK_SEED), and a report"
 	@echo "make test-cluster  PostgreSQL failover under load, suspended and disconnected nodes: nothing acknowledged is lost"
+	@echo "make test-directory  sign-ins with a Samba domain controller (root; one minute after the build)"
 	@echo "make mutants       removes each security check in turn: a test must fail (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          fuzzes each parser of untrusted input for FUZZ_SECONDS (10)"
 	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (builds the package first, then ten minutes)"
@@ -191,6 +192,11 @@ test-cluster:
 	$(CARGO) test --locked --test engine -- --ignored --nocapture failover
 	$(CARGO) build --locked --example legacy
 	$(CARGO) test --locked --test blackbox -- --ignored --nocapture --test-threads=1 failover
+
+test-directory:
+	@.ci/install directory
+	$(CARGO) test --locked --test directory --no-run
+	tests/directory/samba.sh $(CARGO) test --locked --test directory -- --ignored
 
 # The release build takes minutes. The report is written to SOAK_REPORT, by default next to the run in
 # target/.

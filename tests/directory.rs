@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod directory {
+    mod active_directory;
+    mod check;
     mod failures;
     mod harness;
     mod reads;
@@ -13,5 +15,7 @@ mod directory {
 mod port;
 #[path = "support/program.rs"]
 mod program;
+#[path = "support/scripted.rs"]
+mod scripted;
 #[path = "support/slapd.rs"]
 mod slapd;

@@ -14,7 +14,7 @@ use super::output::{Output, printable};
 use sealgate_admin::command::{Command, DirectoryCommand};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
 use sealgate_domain::source::SourceEntry;
-use sealgate_ldap::{CheckOutcome, CheckStep, DirectoryCheck, LdapDirectory};
+use sealgate_ldap::{CheckStep, CheckStepOutcome, DirectoryCheck, LdapDirectory};
 use sealgate_system::clock::SystemClock;
 
 #[derive(Debug, Subcommand)]
@@ -23,13 +23,13 @@ pub(super) enum DirectoryVerb {
     ///
     /// Does not need a running server and stores nothing. Signs in only the account for searches. Exits with status 1
     /// if a step failed.
-    Check(CheckArguments),
+    Check(DirectoryCheckArguments),
     #[command(flatten)]
     Stored(DirectoryCommand),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct CheckArguments {
+pub(super) struct DirectoryCheckArguments {
     /// Name of a directory [default: all directories]
     #[arg(value_name = "NAME")]
     directory: Option<String>,
@@ -48,7 +48,7 @@ struct Checked<'c> {
 
 pub(super) fn run(verb: DirectoryVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {
     match verb {
-        DirectoryVerb::Check(CheckArguments { directory, find }) => {
+        DirectoryVerb::Check(DirectoryCheckArguments { directory, find }) => {
             check_all(directory.as_deref(), find.as_deref(), &config, output)
         }
         DirectoryVerb::Stored(command) => {
@@ -97,7 +97,7 @@ async fn check<'c>(settings: &'c DirectorySettings, find: Option<&str>, login: &
         Ok(directory) => directory,
         Err(fault) => {
             let step =
-                CheckStep { subject: "files".to_owned(), outcome: CheckOutcome::Failed, text: fault.to_string() };
+                CheckStep { subject: "files".to_owned(), outcome: CheckStepOutcome::Failed, text: fault.to_string() };
             return Checked { settings, check: DirectoryCheck { steps: vec![step], user: None }, id: None };
         }
     };
@@ -129,9 +129,9 @@ fn as_text(checked: &Checked<'_>) -> String {
     let name = &checked.settings.name;
     for CheckStep { subject, outcome, text: found } in &checked.check.steps {
         let word = match outcome {
-            CheckOutcome::Passed => "ok",
-            CheckOutcome::Warning => "warning",
-            CheckOutcome::Failed => "error",
+            CheckStepOutcome::Passed => "ok",
+            CheckStepOutcome::Warning => "warning",
+            CheckStepOutcome::Failed => "error",
         };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", printable(&format!("{word}: {name}: {subject}: {found}")));

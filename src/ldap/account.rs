@@ -4,7 +4,7 @@ use sealgate_config::DirectoryKind;
 use sealgate_domain::source::SourceState;
 use sealgate_domain::time::UnixTime;
 
-use crate::entry::Entry;
+use crate::entry::LdapEntry;
 use crate::message::OperationResult;
 
 /// Reason why a directory refuses a user although the password is right.
@@ -94,7 +94,7 @@ const LOCKED_BY_ADMINISTRATOR: &str = "000001010000Z";
 const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
 /// Returns the state of an account. Each flag is read by itself.
-pub(crate) fn state(kind: DirectoryKind, entry: &Entry, now: UnixTime) -> SourceState {
+pub(crate) fn state(kind: DirectoryKind, entry: &LdapEntry, now: UnixTime) -> SourceState {
     let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
     let is_true = |name| entry.text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let (is_disabled, end) = match kind {
@@ -119,7 +119,7 @@ pub(crate) fn state(kind: DirectoryKind, entry: &Entry, now: UnixTime) -> Source
 }
 
 /// Returns why an account whose password is right may not sign in.
-pub(crate) fn refusal(kind: DirectoryKind, entry: &Entry, now: UnixTime) -> Option<LdapRefusal> {
+pub(crate) fn refusal(kind: DirectoryKind, entry: &LdapEntry, now: UnixTime) -> Option<LdapRefusal> {
     match state(kind, entry, now) {
         SourceState::Disabled | SourceState::Gone => return Some(LdapRefusal::Disabled),
         SourceState::Expired => return Some(LdapRefusal::Expired),
@@ -144,10 +144,10 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    fn entry(attributes: &[(&str, &str)]) -> Entry {
+    fn entry(attributes: &[(&str, &str)]) -> LdapEntry {
         let attributes =
             attributes.iter().map(|(name, value)| ((*name).to_owned(), vec![value.as_bytes().to_vec()])).collect();
-        Entry { dn: Vec::new(), attributes }
+        LdapEntry { dn: Vec::new(), attributes }
     }
 
     fn refused(kind: DirectoryKind, attributes: &[(&str, &str)]) -> Option<LdapRefusal> {

@@ -6,9 +6,9 @@ use sealgate_domain::source::SourceEntry;
 use tokio::time::{Instant, timeout_at};
 
 use crate::account::refusal;
-use crate::connection::Connection;
+use crate::connection::LdapConnection;
 use crate::directory::LdapDirectory;
-use crate::entry::Entry;
+use crate::entry::LdapEntry;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::groups::present;
 use crate::message::SearchScope;
@@ -27,20 +27,20 @@ pub struct DirectoryCheck {
 pub struct CheckStep {
     /// What was checked, such as `ldaps://ldap.example.com:636`.
     pub subject: String,
-    pub outcome: CheckOutcome,
+    pub outcome: CheckStepOutcome,
     /// What was found. For failures and warnings, also what to do.
     pub text: String,
 }
 
 /// Outcome of a [`CheckStep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckOutcome {
+pub enum CheckStepOutcome {
     Passed,
     Warning,
     Failed,
 }
 
-impl CheckOutcome {
+impl CheckStepOutcome {
     /// Returns the word for JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,17 +54,17 @@ impl CheckOutcome {
 impl DirectoryCheck {
     /// Returns whether no step failed.
     pub fn has_passed(&self) -> bool {
-        self.steps.iter().all(|step| step.outcome != CheckOutcome::Failed)
+        self.steps.iter().all(|step| step.outcome != CheckStepOutcome::Failed)
     }
 
-    fn add(&mut self, subject: &str, outcome: CheckOutcome, text: impl Into<String>) {
+    fn add(&mut self, subject: &str, outcome: CheckStepOutcome, text: impl Into<String>) {
         self.steps.push(CheckStep { subject: subject.to_owned(), outcome, text: text.into() });
     }
 
     fn fail(&mut self, subject: &str, fault: &LdapFault) {
         let text = fault.to_string();
         let text = text.strip_prefix(subject).and_then(|text| text.strip_prefix(": ")).unwrap_or(&text);
-        self.add(subject, CheckOutcome::Failed, text);
+        self.add(subject, CheckStepOutcome::Failed, text);
     }
 }
 
@@ -85,7 +85,7 @@ impl LdapDirectory {
                         DirectorySecurity::None => "connected without TLS",
                     };
                     let text = format!("{protection}; {} may sign in", self.settings().bind.dn);
-                    check.add(connection.server(), CheckOutcome::Passed, text);
+                    check.add(connection.server(), CheckStepOutcome::Passed, text);
                     first = first.or(Some(connection));
                 }
                 Err(fault) => {
@@ -110,7 +110,7 @@ impl LdapDirectory {
         check
     }
 
-    async fn connect(&self, server: &DirectoryServer) -> Result<Connection, LdapFault> {
+    async fn connect(&self, server: &DirectoryServer) -> Result<LdapConnection, LdapFault> {
         let deadline = Instant::now() + self.settings().timeout;
         let password = self.servers().service_password()?;
         let connection = self.servers().open_one(server, deadline).await?;
@@ -132,7 +132,7 @@ impl LdapDirectory {
                 None => {
                     let text =
                         "no entry matches users.filter; correct it, or grant read access to the account for searches";
-                    check.add("users.base", CheckOutcome::Failed, text);
+                    check.add("users.base", CheckStepOutcome::Failed, text);
                 }
                 Some(entry) if entry.value(self.settings().id.as_str()).is_none() => {
                     let text = format!(
@@ -140,9 +140,9 @@ impl LdapDirectory {
                         entry.name(),
                         self.settings().id.as_str()
                     );
-                    check.add("users.base", CheckOutcome::Failed, text);
+                    check.add("users.base", CheckStepOutcome::Failed, text);
                 }
-                Some(_) => check.add("users.base", CheckOutcome::Passed, "at least one entry matches users.filter"),
+                Some(_) => check.add("users.base", CheckStepOutcome::Passed, "at least one entry matches users.filter"),
             },
             Err(fault) => check.fail("users.base", &fault),
         }
@@ -158,14 +158,14 @@ impl LdapDirectory {
                 users.base,
                 answer.references.join(", ")
             );
-            check.add("users.base", CheckOutcome::Warning, text);
+            check.add("users.base", CheckStepOutcome::Warning, text);
         }
         let Some(groups) = &self.settings().groups else { return };
         let filter = present("objectClass");
         let query =
             Query { base: groups.base.as_bytes(), scope: SearchScope::Base, filter: &filter, attributes: &["cn"] };
         match searches.entry(query).await {
-            Ok(_) => check.add("groups.base", CheckOutcome::Passed, "the entry exists"),
+            Ok(_) => check.add("groups.base", CheckStepOutcome::Passed, "the entry exists"),
             Err(fault) => check.fail("groups.base", &fault),
         }
     }
@@ -176,7 +176,7 @@ impl LdapDirectory {
         let query = Query { base, scope: SearchScope::Base, filter: &filter, attributes: &["adminCount"] };
         if searches.entry(query).await.is_ok_and(|entry| entry.number("adminCount").is_some_and(|count| count > 0)) {
             let text = "the account is or was an administrator; use an account that may only read";
-            check.add("bind.dn", CheckOutcome::Warning, text);
+            check.add("bind.dn", CheckStepOutcome::Warning, text);
         }
     }
 
@@ -194,25 +194,25 @@ impl LdapDirectory {
                     self.settings().users.base,
                     names.join(", ")
                 );
-                return check.add("user", CheckOutcome::Failed, format!("{text}; correct the name, or users"));
+                return check.add("user", CheckStepOutcome::Failed, format!("{text}; correct the name, or users"));
             }
             several => {
-                let names: Vec<_> = several.iter().map(Entry::name).collect();
+                let names: Vec<_> = several.iter().map(LdapEntry::name).collect();
                 let text = format!(
                     "several entries have this name ({}), so it cannot be used; narrow users.names or users.filter",
                     names.join("; ")
                 );
-                return check.add("user", CheckOutcome::Failed, text);
+                return check.add("user", CheckStepOutcome::Failed, text);
             }
         };
         let mut groups = self.group_reader();
         match self.report(searches, entry, groups.as_mut()).await {
             Ok(report) => {
                 match refusal(self.settings().kind, entry, self.now()) {
-                    None => check.add("user", CheckOutcome::Passed, format!("found {}", entry.name())),
+                    None => check.add("user", CheckStepOutcome::Passed, format!("found {}", entry.name())),
                     Some(refusal) => {
                         let text = format!("found {}, which may not sign in: {}", entry.name(), refusal.as_str());
-                        check.add("user", CheckOutcome::Warning, text);
+                        check.add("user", CheckStepOutcome::Warning, text);
                     }
                 }
                 check.user = Some(report);
@@ -241,21 +241,21 @@ async fn check_lockout(searches: Searches<'_>, login: &LoginConfig, check: &mut 
     };
     let Some(threshold) = domain.number("lockoutThreshold") else {
         let text = "the lockoutThreshold of the domain is not visible; compare it with login.failures_per_account";
-        return check.add("lockout", CheckOutcome::Warning, text);
+        return check.add("lockout", CheckStepOutcome::Warning, text);
     };
     let window = domain.number("lockOutObservationWindow").unwrap_or_default().unsigned_abs() / WINDOWS_UNITS;
     let own = i64::from(login.failures_per_account);
     let own_window = login.window.as_secs();
     if threshold == 0 {
-        return check.add("lockout", CheckOutcome::Passed, "the domain locks no accounts");
+        return check.add("lockout", CheckStepOutcome::Passed, "the domain locks no accounts");
     }
     let rule = format!("the domain locks an account after {threshold} wrong passwords in {window} seconds");
     if own < threshold && own_window >= window {
-        return check.add("lockout", CheckOutcome::Passed, rule);
+        return check.add("lockout", CheckStepOutcome::Passed, rule);
     }
     let text = format!(
         "{rule}, but login allows {own} in {own_window} seconds, so anyone can lock accounts from the Internet; set \
          login.failures_per_account below {threshold}, and login.window_seconds to at least {window}"
     );
-    check.add("lockout", CheckOutcome::Warning, text);
+    check.add("lockout", CheckStepOutcome::Warning, text);
 }

@@ -17,11 +17,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
-use crate::entry::Entry;
+use crate::entry::LdapEntry;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::message::{
-    Operation, OperationResult, Response, SearchRequest, abandon_request, bind_request, message_length, response,
-    search_request, start_tls_request, unbind_request,
+    OperationResult, ResponseMessage, ResponseOperation, SearchRequest, abandon_request, bind_request, message_length,
+    response, search_request, start_tls_request, unbind_request,
 };
 
 /// Maximum length of all messages of an answer, in bytes.
@@ -39,8 +39,8 @@ const LAST_ID: i32 = i32::MAX - 1024;
 
 /// Complete answer to a request.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct SearchAnswer {
+    pub(crate) entries: Vec<LdapEntry>,
     /// URLs of other servers that have a part of the subtree. They are never contacted.
     pub(crate) references: Vec<String>,
     pub(crate) result: OperationResult,
@@ -48,7 +48,7 @@ pub(crate) struct Answer {
 
 /// Connection that may carry several requests at once. It is closed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct LdapConnection {
     requests: mpsc::Sender<Zeroizing<Vec<u8>>>,
     shared: Arc<Shared>,
     /// Turn for searches of several pages. OpenLDAP keeps the position of one such search only.
@@ -77,9 +77,9 @@ struct Answers {
 
 #[derive(Debug)]
 struct PendingAnswer {
-    answer: Answer,
+    answer: SearchAnswer,
     bytes: usize,
-    complete: oneshot::Sender<Result<Answer, LdapFault>>,
+    complete: oneshot::Sender<Result<SearchAnswer, LdapFault>>,
 }
 
 impl Shared {
@@ -109,7 +109,7 @@ impl Answers {
 
 /// Removes a request when its caller no longer waits, and tells the server.
 struct Waiting<'c> {
-    connection: &'c Connection,
+    connection: &'c LdapConnection,
     id: i32,
 }
 
@@ -122,7 +122,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-impl Connection {
+impl LdapConnection {
     /// Connects to a server, and completes TLS. The connection is anonymous.
     ///
     /// # Errors
@@ -212,11 +212,11 @@ impl Connection {
     ///
     /// # Errors
     /// If the answer is too long, or the connection ends.
-    pub(crate) async fn search(&self, search: &SearchRequest<'_>) -> Result<Answer, LdapFault> {
+    pub(crate) async fn search(&self, search: &SearchRequest<'_>) -> Result<SearchAnswer, LdapFault> {
         self.call(|id| Zeroizing::new(search_request(id, search))).await
     }
 
-    async fn call(&self, request: impl FnOnce(i32) -> Zeroizing<Vec<u8>>) -> Result<Answer, LdapFault> {
+    async fn call(&self, request: impl FnOnce(i32) -> Zeroizing<Vec<u8>>) -> Result<SearchAnswer, LdapFault> {
         let id = self.next_id().ok_or_else(|| self.ended())?;
         let (complete, answer) = oneshot::channel();
         {
@@ -224,7 +224,7 @@ impl Connection {
             if let Some(end) = &answers.end {
                 return Err(end.clone());
             }
-            answers.pending.insert(id, PendingAnswer { answer: Answer::default(), bytes: 0, complete });
+            answers.pending.insert(id, PendingAnswer { answer: SearchAnswer::default(), bytes: 0, complete });
             answers.silent_since.get_or_insert_with(Instant::now);
         }
         let _waiting = Waiting { connection: self, id };
@@ -290,8 +290,8 @@ async fn start_tls(socket: &mut TcpStream, server: &DirectoryServer) -> Result<(
     };
     let answer = exchange.await.map_err(|error| fault(&format!("StartTLS failed ({error}); {refused}")))?;
     match answer.operation {
-        Operation::Done(OperationResult { code: 0, .. }) if answer.id == 1 => Ok(()),
-        Operation::Done(result) => {
+        ResponseOperation::Done(OperationResult { code: 0, .. }) if answer.id == 1 => Ok(()),
+        ResponseOperation::Done(result) => {
             Err(fault(&format!("the server refuses StartTLS (code {}: {}); {refused}", result.code, result.diagnostic)))
         }
         _ => Err(fault(&format!("StartTLS failed; {refused}"))),
@@ -351,8 +351,8 @@ async fn receive<S: AsyncRead>(mut reader: ReadHalf<S>, shared: &Shared) -> Stri
             };
             rest = after;
             match response(message) {
-                Ok(Response { id: 0, operation }) => return notice(operation),
-                Ok(Response { id, operation }) => accept(shared, id, operation, message.len()),
+                Ok(ResponseMessage { id: 0, operation }) => return notice(operation),
+                Ok(ResponseMessage { id, operation }) => accept(shared, id, operation, message.len()),
                 Err(_) => return "the answer is not valid LDAP".to_owned(),
             }
         };
@@ -368,9 +368,9 @@ async fn receive<S: AsyncRead>(mut reader: ReadHalf<S>, shared: &Shared) -> Stri
 }
 
 /// Returns the text of a notice of disconnection.
-fn notice(operation: Operation) -> String {
+fn notice(operation: ResponseOperation) -> String {
     match operation {
-        Operation::Done(result) => {
+        ResponseOperation::Done(result) => {
             format!("the server ends the connection (code {}: {})", result.code, result.diagnostic)
         }
         _ => "the answer belongs to no request".to_owned(),
@@ -378,22 +378,22 @@ fn notice(operation: Operation) -> String {
 }
 
 /// Adds a response to its answer. Responses to abandoned requests are ignored.
-fn accept(shared: &Shared, id: i32, operation: Operation, length: usize) {
+fn accept(shared: &Shared, id: i32, operation: ResponseOperation, length: usize) {
     let mut answers = shared.answers();
     answers.silent_since = None;
     let kept = answers.kept_bytes;
     let Some(pending) = answers.pending.get_mut(&id) else { return };
     let is_done = match operation {
-        Operation::Entry(entry) => {
+        ResponseOperation::Entry(entry) => {
             pending.answer.entries.push(entry);
             false
         }
-        Operation::Reference(urls) => {
+        ResponseOperation::Reference(urls) => {
             pending.answer.references.extend(urls);
             false
         }
-        Operation::Intermediate => false,
-        Operation::Done(result) => {
+        ResponseOperation::Intermediate => false,
+        ResponseOperation::Done(result) => {
             pending.answer.result = result;
             true
         }

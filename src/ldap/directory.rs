@@ -20,13 +20,13 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::account::{BindOutcome, LdapRefusal, bind_outcome, flag_attributes, refusal, state};
-use crate::connection::Connection;
-use crate::entry::Entry;
+use crate::connection::LdapConnection;
+use crate::entry::LdapEntry;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::groups::{GroupReader, SidNames};
 use crate::message::SearchScope;
 use crate::query::{Query, Searches};
-use crate::servers::Servers;
+use crate::servers::DirectoryServers;
 
 /// Maximum number of sign-ins that wait for a directory. Further ones fail at once.
 const MAX_SIGN_INS: usize = 64;
@@ -39,7 +39,7 @@ const NO_USER: &str = "cn=sealgate-no-such-user";
 
 /// An LDAP directory. Connections are opened when they are needed, and kept.
 pub struct LdapDirectory {
-    servers: Servers,
+    servers: DirectoryServers,
     clock: Arc<dyn Clock>,
     sids: SidNames,
     sign_ins: Semaphore,
@@ -78,11 +78,12 @@ impl LdapDirectory {
             attributes.push("memberOf");
         }
         let attributes = attributes.into_iter().map(str::to_owned).collect();
-        let servers = Servers::new(settings.clone())?;
+        let servers = DirectoryServers::new(settings.clone())?;
         let sign_ins = Semaphore::new(MAX_SIGN_INS);
         Ok(Self { servers, clock, sids: SidNames::default(), sign_ins, attributes })
     }
 
+    /// Returns the settings with which the directory was opened.
     pub fn settings(&self) -> &DirectorySettings {
         self.servers.settings()
     }
@@ -112,7 +113,7 @@ impl LdapDirectory {
         self.clock.now()
     }
 
-    pub(crate) fn servers(&self) -> &Servers {
+    pub(crate) fn servers(&self) -> &DirectoryServers {
         &self.servers
     }
 
@@ -177,7 +178,7 @@ impl LdapDirectory {
         deadline: Instant,
         filter: &SearchFilter,
         limit: Option<u32>,
-    ) -> Result<(Arc<Connection>, Vec<Entry>), LdapFault> {
+    ) -> Result<(Arc<LdapConnection>, Vec<LdapEntry>), LdapFault> {
         let connection = self.servers.service(deadline).await?;
         match self.users_on(self.searches(&connection), filter, limit).await {
             Ok(entries) => return Ok((connection, entries)),
@@ -194,7 +195,7 @@ impl LdapDirectory {
         searches: Searches<'_>,
         filter: &SearchFilter,
         limit: Option<u32>,
-    ) -> Result<Vec<Entry>, LdapFault> {
+    ) -> Result<Vec<LdapEntry>, LdapFault> {
         let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
         let base = self.settings().users.base.as_bytes();
         let query = Query { base, scope: SearchScope::Subtree, filter, attributes: &attributes };
@@ -212,7 +213,7 @@ impl LdapDirectory {
     }
 
     /// Returns the only entry with the typed name. Two entries are treated as none.
-    fn only(&self, mut entries: Vec<Entry>) -> Option<Entry> {
+    fn only(&self, mut entries: Vec<LdapEntry>) -> Option<LdapEntry> {
         if let [first, second, ..] = entries.as_slice() {
             tracing::warn!(
                 directory = %self.settings().name,
@@ -255,7 +256,7 @@ impl LdapDirectory {
         Ok(users)
     }
 
-    pub(crate) fn searches<'c>(&self, connection: &'c Connection) -> Searches<'c> {
+    pub(crate) fn searches<'c>(&self, connection: &'c LdapConnection) -> Searches<'c> {
         let timeout: Duration = self.settings().timeout;
         Searches { connection, timeout }
     }
@@ -271,7 +272,7 @@ impl LdapDirectory {
     pub(crate) async fn report(
         &self,
         searches: Searches<'_>,
-        entry: &Entry,
+        entry: &LdapEntry,
         groups: Option<&mut GroupReader<'_>>,
     ) -> Result<SourceEntry, LdapFault> {
         let settings = self.settings();
@@ -282,6 +283,14 @@ impl LdapDirectory {
                 settings.id.as_str()
             ))
         })?;
+        // Every user of Active Directory has it. Without it, a disabled account would seem enabled.
+        if settings.kind == DirectoryKind::ActiveDirectory && entry.number("userAccountControl").is_none() {
+            return Err(searches.fault(format!(
+                "the entry {} has no userAccountControl; grant read access to the account for searches, or narrow \
+                 users.filter to users",
+                entry.name()
+            )));
+        }
         let username = entry.values(username_attribute(settings.kind));
         let groups = match groups {
             Some(groups) => groups.groups(searches, entry, username.first().map(Vec::as_slice)).await?,

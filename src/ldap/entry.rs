@@ -3,13 +3,13 @@
 /// Entry as a search returned it. All values are bytes, because some values and even DNs are not
 /// UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct LdapEntry {
     pub(crate) dn: Vec<u8>,
     /// Names of attributes, with options, and their values.
     pub(crate) attributes: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-impl Entry {
+impl LdapEntry {
     /// Returns the values of an attribute. Attributes with options, such as languages, are others.
     pub(crate) fn values(&self, name: &str) -> &[Vec<u8>] {
         let found = self.attributes.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));

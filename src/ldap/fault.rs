@@ -52,6 +52,7 @@ impl LdapFault {
         Self { kind, text: text.into() }
     }
 
+    /// Returns the kind, for metrics.
     pub fn kind(&self) -> LdapFaultKind {
         self.kind
     }

@@ -9,7 +9,7 @@ use sealgate_domain::profile::is_group;
 use sealgate_domain::search_filter::{AttributeName, SearchFilter};
 use tokio::time::Instant;
 
-use crate::entry::Entry;
+use crate::entry::LdapEntry;
 use crate::fault::LdapFault;
 use crate::message::SearchScope;
 use crate::query::{Query, Searches};
@@ -88,7 +88,7 @@ impl<'d> GroupReader<'d> {
     pub(crate) async fn groups(
         &mut self,
         searches: Searches<'_>,
-        user: &Entry,
+        user: &LdapEntry,
         username: Option<&[u8]>,
     ) -> Result<BTreeSet<String>, LdapFault> {
         let names = match self.settings.from {
@@ -112,7 +112,7 @@ impl<'d> GroupReader<'d> {
     }
 
     /// Reads the SIDs of all groups, including nested groups and the primary group.
-    async fn by_token(&self, searches: Searches<'_>, user: &Entry) -> Result<Vec<Vec<u8>>, LdapFault> {
+    async fn by_token(&self, searches: Searches<'_>, user: &LdapEntry) -> Result<Vec<Vec<u8>>, LdapFault> {
         let present = present("objectClass");
         let attributes = &["tokenGroups"];
         let query = Query { base: &user.dn, scope: SearchScope::Base, filter: &present, attributes };
@@ -149,7 +149,7 @@ impl<'d> GroupReader<'d> {
     async fn by_members(
         &mut self,
         searches: Searches<'_>,
-        user: &Entry,
+        user: &LdapEntry,
         username: Option<&[u8]>,
     ) -> Result<Vec<Vec<u8>>, LdapFault> {
         let mut filters = equals(MEMBER_DN, &std::iter::once(user.dn.as_slice()));
@@ -211,7 +211,7 @@ impl<'d> GroupReader<'d> {
     }
 
     /// Reads the names from the DNs in `memberOf`.
-    fn by_member_of(&self, searches: Searches<'_>, user: &Entry) -> Result<Vec<Vec<u8>>, LdapFault> {
+    fn by_member_of(&self, searches: Searches<'_>, user: &LdapEntry) -> Result<Vec<Vec<u8>>, LdapFault> {
         if user.is_partial("memberOf") {
             return Err(too_many(searches, user));
         }
@@ -224,7 +224,7 @@ impl<'d> GroupReader<'d> {
     }
 }
 
-fn too_many(searches: Searches<'_>, user: &Entry) -> LdapFault {
+fn too_many(searches: Searches<'_>, user: &LdapEntry) -> LdapFault {
     let text = format!("{} has more than {MAX_GROUPS} groups; narrow groups.base", user.name());
     searches.limit(&text)
 }

@@ -17,6 +17,6 @@ mod query;
 mod servers;
 
 pub use account::LdapRefusal;
-pub use check::{CheckOutcome, CheckStep, DirectoryCheck};
+pub use check::{CheckStep, CheckStepOutcome, DirectoryCheck};
 pub use directory::{LdapDirectory, LdapSignIn};
 pub use fault::{LdapFault, LdapFaultKind};

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 use crate::ber::{
     BOOLEAN, ENUMERATED, INTEGER, Malformed, OCTETS, Reader, SEQUENCE, SET, integer, put, put_constructed, put_unsigned,
 };
-use crate::entry::Entry;
+use crate::entry::LdapEntry;
 
 /// Maximum length of a response message in bytes. An entry is one message.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
@@ -187,16 +187,16 @@ fn put_filter(out: &mut Vec<u8>, filter: &SearchFilter) {
 
 /// Response message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Response {
+pub(crate) struct ResponseMessage {
     /// Number of the request. 0 for a notice without a request.
     pub(crate) id: i32,
-    pub(crate) operation: Operation,
+    pub(crate) operation: ResponseOperation,
 }
 
 /// Operation of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Entry(Entry),
+pub(crate) enum ResponseOperation {
+    Entry(LdapEntry),
     /// URLs of other servers that have a part of the subtree.
     Reference(Vec<String>),
     Done(OperationResult),
@@ -228,25 +228,25 @@ pub(crate) fn message_length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
 }
 
 /// Parses a response message.
-pub(crate) fn response(bytes: &[u8]) -> Result<Response, Malformed> {
+pub(crate) fn response(bytes: &[u8]) -> Result<ResponseMessage, Malformed> {
     let mut content = Reader::new(Reader::new(bytes).expect(SEQUENCE)?);
     let id = integer(content.expect(INTEGER)?)?;
     let (tag, body) = content.next()?.ok_or(Malformed)?;
     let operation = match tag {
-        SEARCH_ENTRY => Operation::Entry(entry(body)?),
-        SEARCH_REFERENCE => Operation::Reference(texts(body)?),
-        INTERMEDIATE_RESPONSE => Operation::Intermediate,
+        SEARCH_ENTRY => ResponseOperation::Entry(entry(body)?),
+        SEARCH_REFERENCE => ResponseOperation::Reference(texts(body)?),
+        INTERMEDIATE_RESPONSE => ResponseOperation::Intermediate,
         BIND_RESPONSE | SEARCH_DONE | EXTENDED_RESPONSE => {
             let mut result = result(body)?;
             // Active Directory adds another element to its notice of disconnection.
             if let Some((CONTROLS, controls)) = content.next()? {
                 result.cookie = cookie(controls)?;
             }
-            Operation::Done(result)
+            ResponseOperation::Done(result)
         }
         _ => return Err(Malformed),
     };
-    Ok(Response { id, operation })
+    Ok(ResponseMessage { id, operation })
 }
 
 fn result(body: &[u8]) -> Result<OperationResult, Malformed> {
@@ -280,7 +280,7 @@ fn cookie(controls: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(Vec::new())
 }
 
-fn entry(body: &[u8]) -> Result<Entry, Malformed> {
+fn entry(body: &[u8]) -> Result<LdapEntry, Malformed> {
     let mut body = Reader::new(body);
     let dn = body.expect(OCTETS)?.to_vec();
     let mut attributes = Vec::new();
@@ -301,7 +301,7 @@ fn entry(body: &[u8]) -> Result<Entry, Malformed> {
         }
         attributes.push((name, values));
     }
-    Ok(Entry { dn, attributes })
+    Ok(LdapEntry { dn, attributes })
 }
 
 fn texts(body: &[u8]) -> Result<Vec<String>, Malformed> {
@@ -356,11 +356,11 @@ mod tests {
     fn an_entry_and_a_result_are_parsed() {
         let bytes = hex("30 1b 02 01 02 64 16 04 04 64633d78 30 0e 30 0c 04 02 636e 31 06 04 01 61 04 01 ff");
         let entry =
-            Entry { dn: b"dc=x".to_vec(), attributes: vec![("cn".to_owned(), vec![b"a".to_vec(), vec![0xff]])] };
-        assert_eq!(response(&bytes), Ok(Response { id: 2, operation: Operation::Entry(entry) }));
+            LdapEntry { dn: b"dc=x".to_vec(), attributes: vec![("cn".to_owned(), vec![b"a".to_vec(), vec![0xff]])] };
+        assert_eq!(response(&bytes), Ok(ResponseMessage { id: 2, operation: ResponseOperation::Entry(entry) }));
         let bytes = hex("30 0f 02 01 01 61 0a 0a 01 31 04 00 04 03 62 61 64");
         let result = OperationResult { code: 49, diagnostic: "bad".to_owned(), ..OperationResult::default() };
-        assert_eq!(response(&bytes), Ok(Response { id: 1, operation: Operation::Done(result) }));
+        assert_eq!(response(&bytes), Ok(ResponseMessage { id: 1, operation: ResponseOperation::Done(result) }));
     }
 
     #[test]
@@ -387,7 +387,7 @@ mod tests {
                 });
             });
         });
-        let Operation::Done(result) = response(&bytes).unwrap().operation else { panic!("not a result") };
+        let ResponseOperation::Done(result) = response(&bytes).unwrap().operation else { panic!("not a result") };
         assert_eq!(result.cookie, b"next");
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use sealgate_domain::search_filter::SearchFilter;
 use tokio::time::timeout;
 
-use crate::connection::{Answer, Connection};
-use crate::entry::Entry;
+use crate::connection::{LdapConnection, SearchAnswer};
+use crate::entry::LdapEntry;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::message::{OperationResult, PageRequest, SearchRequest, SearchScope};
 
@@ -23,7 +23,7 @@ const NO_SUCH_OBJECT: i32 = 32;
 /// Searches on a connection. Each search has a deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Searches<'c> {
-    pub(crate) connection: &'c Connection,
+    pub(crate) connection: &'c LdapConnection,
     /// Timeout of each search.
     pub(crate) timeout: Duration,
 }
@@ -49,7 +49,7 @@ impl Searches<'_> {
     ///
     /// # Errors
     /// If the answer is an error, or the server returns fewer entries because of a limit of its own.
-    pub(crate) async fn first(&self, query: Query<'_>, limit: u32) -> Result<Answer, LdapFault> {
+    pub(crate) async fn first(&self, query: Query<'_>, limit: u32) -> Result<SearchAnswer, LdapFault> {
         let answer = self.send(&query.request(limit, None)).await?;
         if answer.result.code == SIZE_LIMIT_EXCEEDED && answer.entries.len() >= usize::try_from(limit).unwrap_or(1) {
             return Ok(answer);
@@ -61,7 +61,7 @@ impl Searches<'_> {
     ///
     /// # Errors
     /// If the answer is an error. Also if the entry does not exist.
-    pub(crate) async fn entry(&self, query: Query<'_>) -> Result<Entry, LdapFault> {
+    pub(crate) async fn entry(&self, query: Query<'_>) -> Result<LdapEntry, LdapFault> {
         let answer = self.send(&query.request(0, None)).await?;
         let mut entries = self.complete(query, answer)?.entries;
         entries.pop().ok_or_else(|| {
@@ -78,7 +78,7 @@ impl Searches<'_> {
     ///
     /// # Errors
     /// If the answer is not complete.
-    pub(crate) async fn all(&self, query: Query<'_>) -> Result<Vec<Entry>, LdapFault> {
+    pub(crate) async fn all(&self, query: Query<'_>) -> Result<Vec<LdapEntry>, LdapFault> {
         let answer = self.send(&query.request(0, None)).await?;
         if answer.result.code != SIZE_LIMIT_EXCEEDED {
             return Ok(self.complete(query, answer)?.entries);
@@ -101,7 +101,7 @@ impl Searches<'_> {
         }
     }
 
-    async fn send(&self, request: &SearchRequest<'_>) -> Result<Answer, LdapFault> {
+    async fn send(&self, request: &SearchRequest<'_>) -> Result<SearchAnswer, LdapFault> {
         let late = |_| {
             let text = format!("{}: no answer in time; check that the directory runs", self.connection.server());
             LdapFault::new(LdapFaultKind::Deadline, text)
@@ -110,7 +110,7 @@ impl Searches<'_> {
     }
 
     /// Returns the answer if its result is success.
-    fn complete(&self, query: Query<'_>, answer: Answer) -> Result<Answer, LdapFault> {
+    fn complete(&self, query: Query<'_>, answer: SearchAnswer) -> Result<SearchAnswer, LdapFault> {
         let OperationResult { code, diagnostic, referral, .. } = &answer.result;
         let base = name(query);
         match *code {

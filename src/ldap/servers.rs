@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-use crate::connection::Connection;
+use crate::connection::LdapConnection;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::message::OperationResult;
 
@@ -32,16 +32,16 @@ const REFUSAL_PAUSE: Duration = Duration::from_mins(1);
 
 /// Servers of a directory, and the connections to them.
 #[derive(Debug)]
-pub(crate) struct Servers {
+pub(crate) struct DirectoryServers {
     settings: DirectorySettings,
     tls: Option<Arc<ClientConfig>>,
     /// Index of the server that answered last.
     current: AtomicUsize,
     /// Connection of the account for searches.
-    service: tokio::sync::Mutex<Option<Arc<Connection>>>,
+    service: tokio::sync::Mutex<Option<Arc<LdapConnection>>>,
     refusal: Mutex<Option<Refusal>>,
     /// Idle connections for binds, with the index of the server.
-    idle: Mutex<Vec<(usize, Connection)>>,
+    idle: Mutex<Vec<(usize, LdapConnection)>>,
     binds: Semaphore,
 }
 
@@ -53,7 +53,7 @@ struct Refusal {
     fault: LdapFault,
 }
 
-impl Servers {
+impl DirectoryServers {
     /// Reads the CA file, and checks the password file. Does not connect.
     pub(crate) fn new(settings: DirectorySettings) -> Result<Self, LdapFault> {
         let is_tls = |server: &DirectoryServer| server.security != DirectorySecurity::None;
@@ -85,12 +85,16 @@ impl Servers {
     }
 
     /// Connects to one server without a bind, for checks.
-    pub(crate) async fn open_one(&self, server: &DirectoryServer, deadline: Instant) -> Result<Connection, LdapFault> {
-        Connection::open(server, self.tls.as_ref(), deadline).await
+    pub(crate) async fn open_one(
+        &self,
+        server: &DirectoryServer,
+        deadline: Instant,
+    ) -> Result<LdapConnection, LdapFault> {
+        LdapConnection::open(server, self.tls.as_ref(), deadline).await
     }
 
     /// Connects to the first server that answers. Starts with the server that answered last.
-    async fn open(&self, deadline: Instant) -> Result<(usize, Connection), LdapFault> {
+    async fn open(&self, deadline: Instant) -> Result<(usize, LdapConnection), LdapFault> {
         let count = self.settings.servers.len();
         let first = self.current.load(Ordering::Relaxed);
         let mut problems = Vec::new();
@@ -100,7 +104,7 @@ impl Servers {
             // A server that does not answer must leave time for the others.
             let left = u32::try_from(count - step).unwrap_or(1);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            match Connection::open(server, self.tls.as_ref(), Instant::now() + share).await {
+            match LdapConnection::open(server, self.tls.as_ref(), Instant::now() + share).await {
                 Ok(connection) => {
                     self.current.store(index, Ordering::Relaxed);
                     return Ok((index, connection));
@@ -131,7 +135,7 @@ impl Servers {
     ///
     /// # Errors
     /// If no server can be reached before the deadline, or refuses the account.
-    pub(crate) async fn service(&self, deadline: Instant) -> Result<Arc<Connection>, LdapFault> {
+    pub(crate) async fn service(&self, deadline: Instant) -> Result<Arc<LdapConnection>, LdapFault> {
         let mut slot = self.service.lock().await;
         if let Some(connection) = slot.as_ref() {
             if connection.is_silent(self.patience()) {
@@ -250,14 +254,14 @@ impl Servers {
     }
 
     /// Returns an idle connection to the current server.
-    fn idle_connection(&self) -> Option<(usize, Connection)> {
+    fn idle_connection(&self) -> Option<(usize, LdapConnection)> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let current = self.current.load(Ordering::Relaxed);
         idle.retain(|(index, connection)| *index == current && connection.is_open());
         idle.pop()
     }
 
-    fn keep(&self, index: usize, connection: Connection) {
+    fn keep(&self, index: usize, connection: LdapConnection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE {
             idle.push((index, connection));

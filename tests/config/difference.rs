@@ -68,6 +68,11 @@ fn each_section_reports_which_changes_need_a_restart() {
             "[[trusted_issuer]]\nname = \"other\"\nissuer = \"https://other.test\"\naudiences = [\"a\"]",
             &["trusted_issuer"],
         ),
+        (
+            "[[directory]]\nname = \"corp\"\nkind = \"ldap\"\nservers = [\"ldaps://a.test\"]\ndefault = true\n\
+             bind = { dn = \"cn=a\", password_file = \"p\" }\nusers.base = \"dc=a\"",
+            &["directory"],
+        ),
     ] {
         let found = difference(REQUIRED, &format!("{REQUIRED}{line}\n"));
         assert_eq!((found.reloadable, found.restart), (Vec::new(), keys.iter().map(ToString::to_string).collect()));
@@ -191,7 +196,7 @@ const RELOADABLE: [&str; 62] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 52] = [
+const RESTART: [&str; 53] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -244,6 +249,7 @@ const RESTART: [&str; 52] = [
     "audit.keep_days",
     "audit.max_records",
     "trusted_issuer",
+    "directory",
 ];
 
 /// Compares two configurations that differ in nearly every key. Checks the reported keys and their
@@ -264,6 +270,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("keep_signed_in = \"off\"", "keep_signed_in = \"on\""),
         ("domains = [\"example.com\"]", "domains = [\"example.org\"]"),
         ("level = \"1\"", "level = \"2\""),
+        // The servers of the example use LDAPS.
+        ("starttls = true", "starttls = false"),
         ("\"self\"", "\"administrator\""),
         ("\"Sealgate\"", "\"Other\""),
         ("\"en\"", "\"tr\""),

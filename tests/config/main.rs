@@ -7,6 +7,7 @@ mod clients;
 mod cluster;
 mod contents;
 mod difference;
+mod directories;
 mod documented;
 mod factors;
 mod faults;

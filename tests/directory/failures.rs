@@ -1,7 +1,5 @@
 //! Directories that are away, slow, hostile or misconfigured.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +7,7 @@ use sealgate_ldap::{LdapFaultKind, LdapSignIn};
 use secrecy::SecretString;
 
 use crate::directory::harness::{Keys, open, plain};
+use crate::scripted::{Script, attribute, element, entry, hostile, scripted};
 use crate::slapd::{BASE, SERVICE_PASSWORD, Slapd, user};
 
 fn password() -> SecretString {
@@ -95,6 +94,7 @@ async fn a_wrong_password_of_the_service_account_is_sent_once() {
         assert!(fault.to_string().contains("bind.dn"), "{fault}");
         assert!(!fault.to_string().contains("wrong"), "{fault}");
     }
+    assert_eq!(server.binds("cn=sealgate,ou=services"), 1);
     // The corrected file is read without a reload.
     directory.set_password(SERVICE_PASSWORD);
     directory.enter("anna").await;
@@ -124,25 +124,6 @@ async fn a_closed_connection_is_opened_again() {
         server.start_again();
     }
     directory.enter("anna").await;
-}
-
-/// Starts a server that sends these bytes for the first request of each connection.
-fn hostile(answer: Vec<u8>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let (mut socket, answer) = (socket.unwrap(), answer.clone());
-            std::thread::spawn(move || {
-                let mut request = [0; 4096];
-                let _ = socket.read(&mut request);
-                // The client may close the connection before all bytes are sent.
-                let _ = socket.write_all(&answer);
-                let _ = socket.read(&mut request);
-            });
-        }
-    });
-    format!("ldap://127.0.0.1:{port}")
 }
 
 #[tokio::test]
@@ -177,60 +158,19 @@ async fn bytes_before_tls_are_refused() {
     assert!(fault.to_string().contains("data before TLS"), "{fault}");
 }
 
-/// Encodes an element with fewer than 128 bytes.
-fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-    let content = parts.concat();
-    [&[tag, u8::try_from(content.len()).unwrap()], content.as_slice()].concat()
-}
-
-fn message(id: u8, operation: &[u8]) -> Vec<u8> {
-    element(0x30, &[&[2, 1, id], operation])
-}
-
-/// Starts a server that accepts all binds. For each search, it returns the entries that `entries`
-/// returns, and success.
-fn scripted(entries: fn() -> Vec<Vec<u8>>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            let mut socket = socket.unwrap();
-            std::thread::spawn(move || {
-                let mut request = [0; 4096];
-                let mut is_first = true;
-                while let Ok(1..) = socket.read(&mut request) {
-                    // The length has one or three bytes.
-                    let at = if request[1] < 0x80 { 4 } else { usize::from(request[1] & 0x7f) + 4 };
-                    let (id, operation) = (request[at], request[at + 1]);
-                    let result = |tag| message(id, &element(tag, &[&[0x0a, 1, 0, 4, 0, 4, 0]]));
-                    let answer = match operation {
-                        0x60 => result(0x61),
-                        0x63 => {
-                            // Only the first search is for the user.
-                            let found = if std::mem::take(&mut is_first) { entries() } else { Vec::new() };
-                            let found = found.iter().flat_map(|entry| message(id, entry));
-                            found.chain(result(0x65)).collect()
-                        }
-                        _ => break,
-                    };
-                    let _ = socket.write_all(&answer);
-                }
-            });
-        }
-    });
-    format!("ldap://127.0.0.1:{port}")
-}
-
-fn attribute(name: &str, value: &[u8]) -> Vec<u8> {
-    element(0x30, &[&element(4, &[name.as_bytes()]), &element(0x31, &[&element(4, &[value])])])
+/// Returns whether a request is the search for the user, and not for groups.
+fn is_for_user(request: &[u8]) -> bool {
+    request.windows(9).any(|part| part == b"ou=people")
 }
 
 #[tokio::test]
 async fn a_dn_and_values_that_are_not_utf_8_are_accepted() {
-    let server = scripted(|| {
+    let server = scripted(|request| {
+        if !is_for_user(request) {
+            return Vec::new();
+        }
         let id = attribute("entryUUID", b"0f4bd4a0-0000-4000-8000-00000000000a");
-        let attributes = element(0x30, &[&id, &attribute("cn", b"\xff\xfe"), &attribute("uid", b"\xff")]);
-        vec![element(0x64, &[&element(4, &[b"cn=\xff\xfe,dc=x"]), &attributes])]
+        vec![entry(b"cn=\xff\xfe,dc=x", &[id, attribute("cn", b"\xff\xfe"), attribute("uid", b"\xff")])]
     });
     let user = open(&Keys { servers: &[server], ..Keys::default() }).enter("anna").await;
     assert_eq!((user.username, user.name.as_str()), (None, ""));
@@ -238,18 +178,18 @@ async fn a_dn_and_values_that_are_not_utf_8_are_accepted() {
 
 #[tokio::test]
 async fn malformed_and_useless_entries_are_faults() {
-    let no_id = || vec![element(0x64, &[&element(4, &[b"cn=a"]), &element(0x30, &[&attribute("cn", b"a")])])];
-    let truncated = || vec![element(0x64, &[&element(4, &[b"cn=a"]), &[0x30, 0x20]])];
-    let no_attributes = || vec![element(0x64, &[&element(4, &[b"cn=a"])])];
-    let wrong_types = || vec![element(0x64, &[&element(0x30, &[]), &element(4, &[])])];
-    let referral = || vec![element(0x73, &[&element(4, &[b"ldap://127.0.0.1:9/"])])];
-    let sign_in = async |entries: fn() -> Vec<Vec<u8>>| {
-        let keys = Keys { servers: &[scripted(entries)], more: "timeout_seconds = 1", ..Keys::default() };
+    let no_id = |_: &[u8]| vec![entry(b"cn=a", &[attribute("cn", b"a")])];
+    let truncated = |_: &[u8]| vec![element(0x64, &[&element(4, &[b"cn=a"]), &[0x30, 0x20]])];
+    let no_attributes = |_: &[u8]| vec![element(0x64, &[&element(4, &[b"cn=a"])])];
+    let wrong_types = |_: &[u8]| vec![element(0x64, &[&element(0x30, &[]), &element(4, &[])])];
+    let referral = |_: &[u8]| vec![element(0x73, &[&element(4, &[b"ldap://127.0.0.1:9/"])])];
+    let sign_in = async |answer: Script| {
+        let keys = Keys { servers: &[scripted(answer)], more: "timeout_seconds = 1", ..Keys::default() };
         open(&keys).sign_in("anna", &password()).await
     };
-    let faulty: [fn() -> Vec<Vec<u8>>; 4] = [no_id, truncated, no_attributes, wrong_types];
-    for entries in faulty {
-        assert!(sign_in(entries).await.is_err());
+    let faulty: [Script; 4] = [no_id, truncated, no_attributes, wrong_types];
+    for answer in faulty {
+        assert!(sign_in(answer).await.is_err());
     }
     // The other server is not contacted, and the user is not found.
     assert_eq!(sign_in(referral).await, Ok(LdapSignIn::Wrong));

@@ -37,11 +37,10 @@ pub(crate) struct Keys<'k> {
     pub(crate) groups: &'k str,
 }
 
-/// Parses the settings. `place` gets the password file.
-pub(crate) fn settings(place: &Path, keys: &Keys<'_>) -> DirectorySettings {
-    write_secret(&place.join("password"), SERVICE_PASSWORD);
+/// Returns the text of a configuration with the directory `corp`.
+pub(crate) fn config(keys: &Keys<'_>) -> String {
     let Keys { servers, more, users, groups } = keys;
-    let text = format!(
+    format!(
         "issuer = \"https://id.test\"\nhsm = {{ module = \"m\", token_label = \"t\", pin_file = \"p\" }}\n\
          store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = {{ certificate = \"c\", key = \"k\" }}\n\
          [[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\nupstreams = [\"http://127.0.0.1:1\"]\n\
@@ -50,8 +49,13 @@ pub(crate) fn settings(place: &Path, keys: &Keys<'_>) -> DirectorySettings {
          [directory.bind]\ndn = \"{SERVICE_DN}\"\npassword_file = \"password\"\n\
          [directory.users]\nbase = \"ou=people,{BASE}\"\n{users}\n\
          [directory.groups]\nbase = \"ou=groups,{BASE}\"\n{groups}\n"
-    );
-    let config = Config::parse(&text, place).unwrap_or_else(|faults| panic!("{faults:#?}"));
+    )
+}
+
+/// Parses the settings. `place` gets the password file.
+fn settings(place: &Path, keys: &Keys<'_>) -> DirectorySettings {
+    write_secret(&place.join("password"), SERVICE_PASSWORD);
+    let config = Config::parse(&config(keys), place).unwrap_or_else(|faults| panic!("{faults:#?}"));
     config.directories.into_iter().next().unwrap()
 }
 

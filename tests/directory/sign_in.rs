@@ -133,3 +133,20 @@ async fn the_filter_excludes_users() {
     directory.enter("anna").await;
     assert_eq!(directory.try_enter("otto", "password of otto").await, LdapSignIn::Wrong);
 }
+
+#[tokio::test]
+async fn a_bind_is_sent_for_an_unknown_name_too() {
+    let server = Slapd::with(&user("anna", ""), "", "localhost");
+    let directory = plain(&server);
+    directory.enter("anna").await;
+    // The log has a line for each bind. It has the name that was sent.
+    for (name, dn) in [("anna", "uid=anna"), ("nobody", "cn=sealgate-no-such-user"), ("*", "cn=sealgate-no-such-user")]
+    {
+        let before = server.binds(dn);
+        assert_eq!(directory.try_enter(name, "wrong").await, LdapSignIn::Wrong);
+        assert_eq!(server.binds(dn), before + 1, "{name}");
+    }
+    let before = server.binds("");
+    assert_eq!(directory.try_enter("anna", "").await, LdapSignIn::Wrong);
+    assert_eq!(server.binds(""), before);
+}

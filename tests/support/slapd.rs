@@ -165,7 +165,7 @@ impl Slapd {
         let urls = format!("ldap://127.0.0.1:{}/ ldaps://127.0.0.1:{}/", self.port, self.tls_port);
         let log = fs::OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap();
         let mut slapd = self.command();
-        slapd.args(["-d", "none", "-h", &urls, "-f"]).arg(self.path("slapd.conf"));
+        slapd.args(["-d", "stats", "-h", &urls, "-f"]).arg(self.path("slapd.conf"));
         self.process = Some(slapd.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
         let deadline = Instant::now() + START_TIMEOUT;
         let is_ready = |port| TcpStream::connect(("127.0.0.1", port)).is_ok();
@@ -213,6 +213,12 @@ impl Slapd {
         child.stdin.take().unwrap().write_all(ldif.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Returns the number of binds with a DN that begins with this text, from the log.
+    pub(crate) fn binds(&self, dn: &str) -> usize {
+        let log = fs::read_to_string(self.path("log")).unwrap();
+        log.lines().filter(|line| line.contains(&format!("BIND dn=\"{dn}")) && line.contains("method=128")).count()
     }
 
     /// Returns the file of the authority that signed the server's certificate.
