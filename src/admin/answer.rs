@@ -174,7 +174,7 @@ pub struct BackupAnswer {
     pub(super) records: usize,
 }
 
-/// Answer to `sealgate directory accept`.
+/// Answer to `sealgate directory revoke-gone`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LossAccepted {
     pub(super) directory: SourceName,

@@ -233,7 +233,7 @@ pub enum DirectoryCommand {
     ///
     /// If more than ten users and more than a fifth of them are gone at once, the server reports this and signs
     /// nobody out. This command lets it continue for five minutes.
-    Accept {
+    RevokeGone {
         /// Name of the directory in the configuration
         #[arg(value_name = "NAME", value_parser = arguments::source)]
         name: SourceName,

@@ -31,7 +31,7 @@ pub async fn execute(context: &CommandContext<'_>, command: Command) -> Result<A
         Command::Session(command) => access::sessions(context, command).await,
         Command::Key(command) => keys::execute(context, command).await,
         Command::Node(command) => nodes::execute(context, command).await,
-        Command::Directory(DirectoryCommand::Accept { name }) => accept_loss(context, name).await,
+        Command::Directory(DirectoryCommand::RevokeGone { name }) => accept_loss(context, name).await,
         Command::Grant(command) => access::grants(context, command).await,
         Command::Consent(command) => access::consents(context, command).await,
         Command::AppPassword(command) => access::app_passwords(context, command).await,

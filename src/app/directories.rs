@@ -86,7 +86,7 @@ async fn read(sealgate: &Sealgate, source: &DirectorySource) -> Result<Directory
             gone,
             users = ids.len(),
             "the directory no longer has many of the users, so these users are not signed out; if this is correct, \
-                run sealgate directory accept {}",
+                run sealgate directory revoke-gone {}",
             source.name()
         );
     }
@@ -120,7 +120,7 @@ async fn apply(
         }
         return Ok(());
     };
-    if sealgate.apply_source_entry(source, entry, event).await?.is_some() {
+    if sealgate.apply_source_entry(source, entry, event).await?.is_ok() {
         return Ok(());
     }
     // Another user has the new address or username. Everything else takes effect.

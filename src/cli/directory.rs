@@ -52,7 +52,7 @@ pub(super) fn run(verb: DirectoryVerb, config: Config, output: &Output) -> Resul
             check_all(directory.as_deref(), find.as_deref(), &config, output)
         }
         DirectoryVerb::Stored(command) => {
-            let DirectoryCommand::Accept { name } = &command;
+            let DirectoryCommand::RevokeGone { name } = &command;
             wanted(Some(name.as_str()), &config)?;
             command::run(Command::Directory(command), &mut StoreAccess::open(config)?, output)
         }

@@ -52,6 +52,8 @@ pub enum SourceSignIn {
     Refused(LdapRefusal),
     /// Another user has the address or username of the account.
     NameTaken,
+    /// The account has neither an address nor a valid username.
+    Nameless,
     /// The source did not decide. The sign-in can be repeated.
     Unavailable,
 }
@@ -161,9 +163,9 @@ impl Sealgate {
         let begun = Instant::now();
         let signed_in = match source.directory.sign_in(typed, password).await {
             Ok(LdapSignIn::User(entry)) => match self.apply_source_entry(source, &entry, event).await? {
-                Some(user) if user.is_enabled() => SourceSignIn::User(user),
-                Some(_) => SourceSignIn::Wrong,
-                None => SourceSignIn::NameTaken,
+                Ok(user) if user.is_enabled() => SourceSignIn::User(user),
+                Ok(_) => SourceSignIn::Wrong,
+                Err(refused) => refused,
             },
             Ok(LdapSignIn::Wrong) => SourceSignIn::Wrong,
             Ok(LdapSignIn::Refused(refusal)) => SourceSignIn::Refused(refusal),
@@ -176,15 +178,15 @@ impl Sealgate {
             SourceSignIn::User(_) => DirectorySignInOutcome::Succeeded,
             SourceSignIn::Wrong => DirectorySignInOutcome::Wrong,
             SourceSignIn::Refused(_) => DirectorySignInOutcome::Refused,
-            SourceSignIn::NameTaken => DirectorySignInOutcome::NameTaken,
+            SourceSignIn::NameTaken | SourceSignIn::Nameless => DirectorySignInOutcome::NameRefused,
             SourceSignIn::Unavailable => DirectorySignInOutcome::Unavailable,
         };
         self.metrics.directory_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
         Ok(signed_in)
     }
 
-    /// Stores what a directory reports about a user. Returns `None` if another user has the address
-    /// or username.
+    /// Stores what a directory reports about a user. Returns why a sign-in is refused if the names of
+    /// the user cannot be stored.
     ///
     /// # Errors
     /// When the store fails.
@@ -193,17 +195,18 @@ impl Sealgate {
         source: &DirectorySource,
         entry: &SourceEntry,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
-    ) -> Result<Option<Box<User>>, StoreError> {
+    ) -> Result<Result<Box<User>, SourceSignIn>, StoreError> {
         let new = Subject::from_random(random(self.entropy.as_ref()));
         let (kind, user) = match self.store.apply_source_entry(source.name(), entry, new, self.clock.now()).await? {
             SourceOutcome::Added(user) => (AuditKind::UserCreated, user),
             SourceOutcome::Changed(user) => (changed_kind(&user), user),
-            SourceOutcome::Unchanged(user) => return Ok(Some(user)),
-            SourceOutcome::NameTaken => return Ok(None),
+            SourceOutcome::Unchanged(user) => return Ok(Ok(user)),
+            SourceOutcome::NameTaken => return Ok(Err(SourceSignIn::NameTaken)),
+            SourceOutcome::Nameless => return Ok(Err(SourceSignIn::Nameless)),
         };
         let event = event(kind).for_subject(user.sub);
         self.audit.note(event.with_detail(format!("directory {}", source.name())));
-        Ok(Some(user))
+        Ok(Ok(user))
     }
 
     /// Returns the user if enabled.
@@ -233,7 +236,7 @@ impl Sealgate {
         })?;
         let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
         let now = match entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id)) {
-            Some(entry) => self.apply_source_entry(source, &entry, event).await?,
+            Some(entry) => self.apply_source_entry(source, &entry, event).await?.ok(),
             None => self.store.set_source_state(&own.link, SourceState::Gone, self.clock.now()).await?.map(Box::new),
         };
         Ok(now.map(|user| *user).filter(User::is_enabled))

@@ -74,6 +74,8 @@ pub enum LoginProblem {
     PasswordExpired,
     /// The password is correct, but another account has the user's address or username.
     NameTaken,
+    /// The password is correct, but the directory has neither an address nor a valid username.
+    Nameless,
 }
 
 impl LoginPage<'_> {
@@ -101,6 +103,7 @@ impl LoginPage<'_> {
             LoginProblem::AccountExpired => t.login_account_expired(),
             LoginProblem::PasswordExpired => t.login_password_expired(),
             LoginProblem::NameTaken => t.login_name_taken(),
+            LoginProblem::Nameless => t.login_nameless(),
         })
     }
 

@@ -309,8 +309,8 @@ async fn a_mass_loss_signs_nobody_out_until_it_is_accepted() {
         open
     };
     assert_eq!(open().await, names.len());
-    assert!(!world.instance.try_run(&["directory", "accept", "other"], "").status.success());
-    world.instance.run(&["directory", "accept", "corp"]);
+    assert!(!world.instance.try_run(&["directory", "revoke-gone", "other"], "").status.success());
+    world.instance.run(&["directory", "revoke-gone", "corp"]);
     until("all are signed out", async || open().await == 0).await;
     until("the alarm ends", async || metric(&world.instance, held).await == 0).await;
 }

@@ -13,6 +13,7 @@ use crate::factors;
 use crate::foreign::{Answer, Key, Publisher};
 use crate::older::engine;
 use crate::program::program;
+use crate::slapd::write_secret;
 use crate::support::{Instance, PASSWORD, Settings, Upstream, wait_until};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conf/prometheus/sealgate.rules.yml");
@@ -51,10 +52,13 @@ fn make_certificate(directory: &Path) {
 fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_server() {
     let (upstream, publisher) = (Upstream::start(), Publisher::start(Answer::keys(&[&Key::rsa("one")])));
     let sections = format!(
-        "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n",
+        "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n\
+         [[directory]]\nname = \"staff\"\nkind = \"ldap\"\nservers = [\"ldap://127.0.0.1:1\"]\n\
+         bind = {{ dn = \"cn=sealgate\", password_file = \"ldap.password\" }}\nusers = {{ base = \"dc=test\" }}\n",
         publisher.url("/keys")
     );
     let mut instance = Instance::prepare(&Settings { sections, upstream: Some(upstream.url()), node: None });
+    write_secret(&instance.directory.path().join("ldap.password"), "secret");
     make_certificate(instance.directory.path());
     let text = fs::read_to_string(instance.config())
         .unwrap()

@@ -74,7 +74,7 @@ impl UserLine {
 
 impl UsersPage<'_> {
     fn groups(user: &User) -> String {
-        user.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        user.all_groups().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -254,6 +254,12 @@ impl UserPage<'_> {
 
     fn username(&self) -> &str {
         self.typed.map_or("", |typed| typed.username)
+    }
+
+    /// Returns the groups of the user's directory.
+    fn directory_groups(&self) -> String {
+        let groups = self.user.source.iter().flat_map(|source| &source.groups);
+        groups.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the groups, one per line.

@@ -46,6 +46,7 @@ login-account-disabled = Your account is disabled in your organization’s direc
 login-account-expired = Your account in your organization’s directory has expired. Ask your administrator to extend it.
 login-password-expired = Your password has expired. Change it where you sign in to your organization’s computers, then sign in here with the new password.
 login-name-taken = Another account here already has your email address or username. Ask your administrator to link the accounts.
+login-nameless = Your account in your organization’s directory has neither an email address nor a username that can be used here. Ask your administrator to add one.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
 ## A forgotten password

@@ -38,6 +38,7 @@ login-account-disabled = Hesabınız kurumunuzun dizininde devre dışı. Yönet
 login-account-expired = Kurumunuzun dizinindeki hesabınızın süresi doldu. Yöneticinizden süreyi uzatmasını isteyin.
 login-password-expired = Parolanızın süresi doldu. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin, sonra burada yeni parolanızla oturum açın.
 login-name-taken = E-posta adresinizi veya kullanıcı adınızı burada başka bir hesap kullanıyor. Yöneticinizden hesapları bağlamasını isteyin.
+login-nameless = Kurumunuzun dizinindeki hesabınızda burada kullanılabilecek bir e-posta adresi veya kullanıcı adı yok. Yöneticinizden eklemesini isteyin.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
 ## Unutulan parola

@@ -175,6 +175,7 @@ async fn check_at_directory(
             LdapRefusal::PasswordExpired | LdapRefusal::PasswordMustChange => LoginProblem::PasswordExpired,
         }),
         SourceSignIn::NameTaken => PasswordCheck::Refused(LoginProblem::NameTaken),
+        SourceSignIn::Nameless => PasswordCheck::Refused(LoginProblem::Nameless),
         SourceSignIn::Unavailable => PasswordCheck::DirectoryAway,
     })
 }

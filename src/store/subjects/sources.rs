@@ -35,6 +35,8 @@ pub enum SourceOutcome {
     Unchanged(Box<User>),
     /// Another user has the address or the username. Nothing was written.
     NameTaken,
+    /// The source reports neither an address nor a username for a new user. Nothing was written.
+    Nameless,
 }
 
 impl Store {
@@ -62,8 +64,12 @@ impl Store {
     ) -> Result<SourceOutcome, StoreError> {
         let link = SourceLink { source: source.clone(), id: entry.id.clone() };
         let index = table::source_link(&link.lookup_key());
+        let is_nameless = entry.email.is_none() && entry.username.is_none();
         for _ in 0..MAX_CONFLICTS {
             let Some(subject) = self.load::<Subject>(index.clone()).await? else {
+                if is_nameless {
+                    return Ok(SourceOutcome::Nameless);
+                }
                 let user = entry.new_user(source, new, now);
                 if self.commit(user_creation(&user)?).await? == Committed::Yes {
                     return Ok(SourceOutcome::Added(Box::new(user)));
@@ -76,7 +82,9 @@ impl Store {
             };
             // Without a record, the user has just been deleted.
             let Some(loaded) = self.user_record(subject.value).await? else { continue };
-            let Some(next) = entry.applied_to(&loaded.value, source, now) else {
+            // A user who loses both names keeps the previous ones.
+            let named = if is_nameless { entry.clone().with_names_of(&loaded.value) } else { entry.clone() };
+            let Some(next) = named.applied_to(&loaded.value, source, now) else {
                 return Ok(SourceOutcome::Unchanged(Box::new(loaded.value)));
             };
             match self.replace_source_user(&loaded, next, now).await? {

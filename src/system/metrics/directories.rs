@@ -12,21 +12,21 @@ pub enum DirectorySignInOutcome {
     Wrong,
     /// The password is correct, and the directory does not admit the account.
     Refused,
-    /// Another user has the address or username of the account.
-    NameTaken,
+    /// Another user has the address or username of the account, or the account has neither.
+    NameRefused,
     /// The directory did not decide.
     Unavailable,
 }
 
 impl DirectorySignInOutcome {
-    const ALL: [Self; 5] = [Self::Succeeded, Self::Wrong, Self::Refused, Self::NameTaken, Self::Unavailable];
+    const ALL: [Self; 5] = [Self::Succeeded, Self::Wrong, Self::Refused, Self::NameRefused, Self::Unavailable];
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
             Self::Wrong => "wrong",
             Self::Refused => "refused",
-            Self::NameTaken => "name_taken",
+            Self::NameRefused => "name_refused",
             Self::Unavailable => "unavailable",
         }
     }
