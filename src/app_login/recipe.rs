@@ -248,6 +248,11 @@ impl LoginRecipe {
     }
 
     /// Returns how to sign out, if the recipe describes it.
+    /// Returns whether the gateway sends a sign-out request to the application.
+    pub fn has_logout(&self) -> bool {
+        self.logout.is_some()
+    }
+
     pub(crate) fn logout(&self) -> Option<&LogoutRecipe> {
         self.logout.as_ref()
     }

@@ -22,7 +22,7 @@ use crate::sign_in::return_path;
 use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
-use sealgate_config::{Access, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
+use sealgate_config::{Access, App, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
 use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
@@ -81,6 +81,17 @@ pub struct ExplainedUpstream {
     pub servers: Vec<String>,
     pub protocol: UpstreamProtocol,
     pub path: String,
+}
+
+impl ExplainedUpstream {
+    fn new(app: &App, rule: &Rule, path: &str) -> Self {
+        let servers = rule.upstream.servers.as_deref().unwrap_or(&app.upstreams);
+        Self {
+            servers: servers.iter().map(ToString::to_string).collect(),
+            protocol: rule.upstream.protocol.unwrap_or(app.upstream_protocol),
+            path: path.to_owned(),
+        }
+    }
 }
 
 /// Identity header, with its value.
@@ -220,18 +231,7 @@ fn decide(
     let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;
     match policy::decide(&access_request, &credential) {
         Ok(permit) => {
-            let upstream = Some(ExplainedUpstream {
-                servers: rule
-                    .upstream
-                    .servers
-                    .as_deref()
-                    .unwrap_or(&app.upstreams)
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
-                protocol: rule.upstream.protocol.unwrap_or(app.upstream_protocol),
-                path: permit.path_and_query.path().to_owned(),
-            });
+            let upstream = Some(ExplainedUpstream::new(app, rule, permit.path_and_query.path()));
             let who = credential.who().filter(|_| rule.access != Access::Public);
             let headers = who.map(|who| identity_headers(who, &app.identity)).unwrap_or_default();
             // Tokens and application passwords get no session at the application.

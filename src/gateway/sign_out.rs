@@ -70,13 +70,11 @@ pub(super) async fn logout(ctx: &AppRequest<'_>) -> Result<Response, StoreError>
 /// Redirects to the page in `state`, or to the provider's page that confirms the sign-out.
 pub(super) fn signed_out(ctx: &AppRequest<'_>) -> Response {
     let query: Params = ctx.query().unwrap_or_default();
-    match query.one("state").ok().flatten().and_then(ReturnPath::parse) {
-        Some(page) => Response::redirect(StatusCode::FOUND, page.as_str()),
-        None => {
-            let issuer = ctx.sealgate.config.issuer.as_str();
-            Response::redirect(StatusCode::FOUND, &format!("{issuer}/oauth/signed-out"))
-        }
+    if let Some(page) = query.one("state").ok().flatten().and_then(ReturnPath::parse) {
+        return Response::redirect(StatusCode::FOUND, page.as_str());
     }
+    let issuer = ctx.sealgate.config.issuer.as_str();
+    Response::redirect(StatusCode::FOUND, &format!("{issuer}/oauth/signed-out"))
 }
 
 /// Returns the URL of the logout request at the provider (OpenID Connect RP-Initiated Logout 1.0).

@@ -256,6 +256,8 @@ pub struct ConfirmLogoutPage<'a> {
 pub struct SignedOutPage<'a> {
     pub frame: Frame<'a>,
     pub client: Option<&'a str>,
+    /// Title of the application where the gateway had signed the user in and signs the user out.
+    pub app_login: Option<&'a str>,
     pub sign_in: &'a str,
 }
 

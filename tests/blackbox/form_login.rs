@@ -192,9 +192,14 @@ async fn the_session_at_the_application_ends_with_the_users_access() {
     let left = browser.get(&instance.app_url("/leave?token=1&what=all")).await;
     assert_eq!(left.location().unwrap(), instance.app_url("/.sealgate/logout"));
     let page = browser.open(&instance.app_url("/.sealgate/logout")).await;
-    browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    let page = browser.submit(&page, &[("logout-confirm", "yes")]).await;
+    assert!(page.body.contains("You are signed out of <bdi>Wiki</bdi> too."), "{}", page.body);
     until("signed out at the application", async || app.sessions() == 0).await;
     assert_eq!(app.sign_outs(), 1);
+    for app in ["nobody", "~own", "%3Cb%3E", "wiki.a"] {
+        let page = browser.get(&instance.url(&format!("/oauth/signed-out?app={app}"))).await;
+        assert!(page.status == 200 && !page.body.contains("id=\"app-login\""), "{}", page.body);
+    }
     // So does a disabled account.
     browser.go(&instance.app_url("/")).await;
     assert_eq!(app.sessions(), 1);

@@ -8,13 +8,13 @@ use std::thread;
 
 use crate::support::{Browser, Instance, Settings, until};
 
-/// Path and `Host` of each request.
-type Requests = Arc<Mutex<Vec<(String, String)>>>;
+/// Path and `Host` of each request that an application received.
+type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
 /// Starts an application that redirects to its own address, and records `Host` of each path.
-fn application() -> (SocketAddr, Requests) {
+fn application() -> (SocketAddr, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, seen) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let (address, seen) = (listener.local_addr().unwrap(), Seen::default());
     let records = Arc::clone(&seen);
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -58,9 +58,7 @@ async fn the_application_and_its_redirects_name_the_requested_host() {
     for host in ["own.localhost", "a.b.own.localhost", "*.own.localhost"] {
         assert_eq!(location(host).await, (421, None), "{host}");
     }
-    let has = |seen: &Mutex<Vec<(String, String)>>, path: &str, host: &str| {
-        seen.lock().unwrap().contains(&(path.to_owned(), host.to_owned()))
-    };
+    let has = |seen: &Seen, path: &str, host: &str| seen.lock().unwrap().contains(&(path.to_owned(), host.to_owned()));
     assert!(has(&seen_kept, "/page", &format!("a.kept.localhost:{port}")), "{seen_kept:?}");
     assert!(has(&seen_own, "/page", &own.to_string()), "{seen_own:?}");
     // Without a client, there is no requested host.

@@ -2,7 +2,7 @@
 
 use crate::browser::Browser;
 use crate::world::{ANNA, BEN, World};
-use sealgate_config::Config;
+use sealgate_config::{Config, UpstreamProtocol};
 use sealgate_domain::time::UnixTime;
 use sealgate_gateway::{Asker, ExplainedUpstream, explain};
 
@@ -191,8 +191,10 @@ async fn an_explanation_names_the_upstream_and_its_path() {
     let explained = |path: &str| {
         explain(&config, "GET", &at(path), &Asker::Anonymous, None, UnixTime::from_seconds(0)).unwrap().upstream
     };
-    let upstream =
-        |server: &str, path: &str| Some(ExplainedUpstream { servers: vec![server.to_owned()], path: path.to_owned() });
+    let upstream = |server: &str, path: &str| {
+        let servers = vec![server.to_owned()];
+        Some(ExplainedUpstream { servers, protocol: UpstreamProtocol::Http1, path: path.to_owned() })
+    };
     assert_eq!(explained("/wiki/a?b"), upstream("http://127.0.0.1:8092", "/a"));
     assert_eq!(explained("/docs/a"), upstream("http://127.0.0.1:8091", "/public/docs/a"));
     assert_eq!(explained("/x"), upstream("http://127.0.0.1:8091", "/x"));

@@ -328,9 +328,9 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     };
     add("logout", logout(Some(client), Some(account)));
     add("logout-plain", logout(None, None));
-    let signed_out = |client| html(&SignedOutPage { frame: frame(), client, sign_in: action });
-    add("signed-out", signed_out(Some(client)));
-    add("signed-out-plain", signed_out(None));
+    let signed_out = |client, app_login| html(&SignedOutPage { frame: frame(), client, app_login, sign_in: action });
+    add("signed-out", signed_out(Some(client), Some(client)));
+    add("signed-out-plain", signed_out(None, None));
 
     let error =
         |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, link: PageLink { address: action, to } });

@@ -281,6 +281,7 @@ logout-stay = Stay signed in
 signed-out-title = You are signed out
 signed-out-close = You can close this page.
 signed-out-close-client = You can close this page or go back to <bdi>{ $client }</bdi>.
+signed-out-app-login = You are signed out of <bdi>{ $app }</bdi> too.
 signed-out-others = You may still be signed in to some applications until you sign out of them too.
 signed-out-sign-in = Sign in again
 

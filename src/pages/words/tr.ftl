@@ -265,6 +265,7 @@ logout-stay = Oturumu açık tut
 signed-out-title = Oturumunuz kapatıldı
 signed-out-close = Bu sayfayı kapatabilirsiniz.
 signed-out-close-client = Bu sayfayı kapatabilir veya <bdi>{ $client }</bdi> uygulamasına dönebilirsiniz.
+signed-out-app-login = <bdi>{ $app }</bdi> uygulamasındaki oturumunuz da kapatıldı.
 signed-out-others = Bazı uygulamalarda oturumunuz, oradan da çıkış yapana kadar açık kalabilir.
 signed-out-sign-in = Yeniden oturum aç
 

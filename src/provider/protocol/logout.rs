@@ -18,7 +18,7 @@ use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditKind};
-use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client::{Client, ClientId, INTERNAL_CLIENT};
 use sealgate_domain::oauth::logout::{AfterLogout, LogoutRequest};
 use sealgate_domain::redirect_uri;
 use sealgate_domain::secret::{SecretHash, base64url};
@@ -49,14 +49,14 @@ pub(crate) async fn end_session_endpoint(ctx: &RequestContext<'_>) -> Result<Res
         (Some(session), Some(subject))
             if session.value.sign_in_of(subject).is_some() && navigation::is_act_of_user(ctx.head) =>
         {
-            end(ctx, &session, after.as_ref()).await
+            end(ctx, &session, client.as_ref(), after.as_ref()).await
         }
         (Some(_), _) => Ok(Response::redirect(StatusCode::FOUND, &ask(ctx, &request, client.as_ref(), after.as_ref()))),
         // No user is signed in. Redirect only if the request has a hint, which shows that the
         // client has served this user. Without this rule, any site could use the endpoint as an
         // open redirector.
-        (None, Some(_)) => Ok(leave(ctx, after.as_ref(), None)),
-        (None, None) => Ok(leave(ctx, None, None)),
+        (None, Some(_)) => Ok(leave(ctx, None, after.as_ref(), None)),
+        (None, None) => Ok(leave(ctx, None, None, None)),
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     ctx.set_ui_locales(request.ui_locales.as_deref());
     let client = client(ctx, request.client.as_ref()).await?;
     let after = after(&request, client.as_ref())?;
-    let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None)) };
+    let Some(session) = ctx.session_to_end().await? else { return Ok(leave(ctx, None, None, None)) };
     let csrf = csrf(ctx);
     if ctx.head.method != Method::POST {
         return show(ctx, &session.value, client.as_ref(), after.as_ref(), &csrf).await;
@@ -75,14 +75,37 @@ pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
     if !ctx.is_own_form(&params, &csrf)? {
         return Err(Failure::page(Problem::ExpiredForm));
     }
-    end(ctx, &session, after.as_ref()).await
+    end(ctx, &session, client.as_ref(), after.as_ref()).await
 }
 
-/// Handles the page that confirms the sign-out.
+/// Handles the page that confirms the sign-out. `app` names an application with a login form of its
+/// own, from which the user signed out.
 pub(crate) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let page = SignedOutPage { frame: ctx.frame(), client: None, sign_in: &ctx.path("/account") };
-    ctx.query()?;
+    let query = ctx.query()?;
+    let app = query.one("app").ok().flatten().and_then(|name| app_with_logout(ctx, name));
+    let page = SignedOutPage {
+        frame: ctx.frame(),
+        client: None,
+        app_login: app.map(App::called),
+        sign_in: &ctx.path("/account"),
+    };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Returns the application with this name, if the gateway signs users in to its login form, and out
+/// again when their session ends.
+fn app_with_logout<'c>(ctx: &'c RequestContext<'_>, name: &str) -> Option<&'c App> {
+    let has_logout = |app: &App| app.login.as_ref().is_some_and(|login| login.recipe.recipe.has_logout());
+    ctx.sealgate.config.apps.iter().find(|app| app.name == name && has_logout(app))
+}
+
+/// Returns the address of the page that confirms the sign-out from this client.
+fn signed_out_address(ctx: &RequestContext<'_>, client: Option<&Client>) -> String {
+    let name = client.and_then(|client| client.id.as_str().strip_prefix(INTERNAL_CLIENT));
+    match name.and_then(|name| app_with_logout(ctx, name)) {
+        Some(app) => ctx.path(&format!("/oauth/signed-out?app={}", app.name)),
+        None => ctx.path("/oauth/signed-out"),
+    }
 }
 
 async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
@@ -155,6 +178,7 @@ async fn show(
 async fn end(
     ctx: &RequestContext<'_>,
     session: &Loaded<Session>,
+    client: Option<&Client>,
     after: Option<&AfterLogout>,
 ) -> Result<Response, Failure> {
     ctx.sealgate.store.end_session(session.value.id).await?;
@@ -166,15 +190,21 @@ async fn end(
         // Drop the stored forms. The next user of this browser must not send them.
         ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
-    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, after, None)) };
-    Ok(leave(ctx, after, Some(only.subject)))
+    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, client, after, None)) };
+    Ok(leave(ctx, client, after, Some(only.subject)))
 }
 
 /// Redirects the browser and removes its session cookie.
 ///
-/// `user` is the user who signed out, if there is exactly one.
-fn leave(ctx: &RequestContext<'_>, after: Option<&AfterLogout>, user: Option<Subject>) -> Response {
-    let location = after.map_or_else(|| ctx.path("/oauth/signed-out"), AfterLogout::location);
+/// `client` is the client that began the sign-out, if a session ended. `user` is the user who signed
+/// out, if there is exactly one.
+fn leave(
+    ctx: &RequestContext<'_>,
+    client: Option<&Client>,
+    after: Option<&AfterLogout>,
+    user: Option<Subject>,
+) -> Response {
+    let location = after.map_or_else(|| signed_out_address(ctx, client), AfterLogout::location);
     let response = Response::redirect(StatusCode::FOUND, &location);
     // Expire the cookie only if the request contains it. Browsers send a form on another site
     // without the cookie (`SameSite=Lax`), but would obey a response that expires the cookie.
