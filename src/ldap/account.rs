@@ -169,7 +169,7 @@ mod tests {
             (&[("accountExpires", "9223372036854775807")], None),
             (&[("accountExpires", "0")], None),
             (&[("accountExpires", "132539328000000000")], Some(Expired)),
-            (&[("accountExpires", "134444736000000001")], None),
+            (&[("accountExpires", "134444736010000000")], None),
         ] {
             assert_eq!(refused(DirectoryKind::ActiveDirectory, attributes), expected, "{attributes:?}");
         }
