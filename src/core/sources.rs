@@ -14,10 +14,10 @@ use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::DirectorySettings;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate_domain::source::{SourceEntry, SourceName, SourceState};
+use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
-use sealgate_ldap::{LdapDirectory, LdapSignIn};
+use sealgate_ldap::{LdapDirectory, LdapFault, LdapSignIn, LdapSignInAttempt};
 
 pub use sealgate_ldap::LdapRefusal;
 use sealgate_store::{SourceOutcome, StoreError};
@@ -56,6 +56,20 @@ pub enum SourceSignIn {
     Nameless,
     /// The source did not decide. The sign-in can be repeated.
     Unavailable,
+}
+
+/// Sign-in at a directory whose user was searched, and whose password is not checked yet.
+pub struct DirectoryAttempt<'a> {
+    source: &'a DirectorySource,
+    attempt: LdapSignInAttempt<'a>,
+    begun: Instant,
+}
+
+impl DirectoryAttempt<'_> {
+    /// Returns the user at the directory. `None` if no user has the typed name.
+    pub fn link(&self) -> Option<SourceLink> {
+        Some(SourceLink { source: self.source.name().clone(), id: self.attempt.id()? })
+    }
 }
 
 impl Sources {
@@ -148,20 +162,36 @@ impl DirectorySource {
 }
 
 impl Sealgate {
-    /// Checks a password at a directory. On success, stores what the directory reports about the
+    /// Searches the user of a typed name at a directory. Returns `None` for a name or a password that
+    /// no user can have.
+    ///
+    /// # Errors
+    /// [`SourceSignIn::Unavailable`] if the directory does not answer.
+    pub async fn find_at<'a>(
+        &self,
+        source: &'a DirectorySource,
+        typed: &str,
+        password: &'a SecretString,
+    ) -> Result<Option<DirectoryAttempt<'a>>, SourceSignIn> {
+        let begun = Instant::now();
+        match source.directory.find(typed, password).await {
+            Ok(found) => Ok(found.map(|attempt| DirectoryAttempt { source, attempt, begun })),
+            Err(fault) => Err(self.is_away(source, &fault, begun)),
+        }
+    }
+
+    /// Checks the password at the directory. On success, stores what the directory reports about the
     /// user.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn sign_in_at(
+    pub async fn verify_at(
         &self,
-        source: &DirectorySource,
-        typed: &str,
-        password: &SecretString,
+        found: DirectoryAttempt<'_>,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<SourceSignIn, Failure> {
-        let begun = Instant::now();
-        let signed_in = match source.directory.sign_in(typed, password).await {
+        let DirectoryAttempt { source, attempt, begun } = found;
+        let signed_in = match attempt.verify().await {
             Ok(LdapSignIn::User(entry)) => match self.apply_source_entry(source, &entry, event).await? {
                 Ok(user) if user.is_enabled() => SourceSignIn::User(user),
                 Ok(_) => SourceSignIn::Wrong,
@@ -169,10 +199,7 @@ impl Sealgate {
             },
             Ok(LdapSignIn::Wrong) => SourceSignIn::Wrong,
             Ok(LdapSignIn::Refused(refusal)) => SourceSignIn::Refused(refusal),
-            Err(fault) => {
-                tracing::error!(directory = %source.name(), %fault, "the directory cannot check a password");
-                SourceSignIn::Unavailable
-            }
+            Err(fault) => return Ok(self.is_away(source, &fault, begun)),
         };
         let outcome = match &signed_in {
             SourceSignIn::User(_) => DirectorySignInOutcome::Succeeded,
@@ -183,6 +210,13 @@ impl Sealgate {
         };
         self.metrics.directory_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
         Ok(signed_in)
+    }
+
+    fn is_away(&self, source: &DirectorySource, fault: &LdapFault, begun: Instant) -> SourceSignIn {
+        tracing::error!(directory = %source.name(), %fault, "the directory cannot check a password");
+        let (name, outcome) = (source.name().as_str(), DirectorySignInOutcome::Unavailable);
+        self.metrics.directory_signed_in(name, outcome, begun.elapsed().as_secs_f64());
+        SourceSignIn::Unavailable
     }
 
     /// Stores what a directory reports about a user. Returns why a sign-in is refused if the names of

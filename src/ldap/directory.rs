@@ -15,7 +15,7 @@ use sealgate_domain::user::Email;
 use sealgate_domain::username::Username;
 use sealgate_system::clock::Clock;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
@@ -57,6 +57,62 @@ pub enum LdapSignIn {
     Wrong,
     /// The password is right, but the directory does not let the user sign in.
     Refused(LdapRefusal),
+}
+
+/// Sign-in whose user was searched, and whose password is not checked yet.
+pub struct LdapSignInAttempt<'a> {
+    directory: &'a LdapDirectory,
+    password: &'a SecretString,
+    connection: Arc<LdapConnection>,
+    /// Entry with the typed name, if there is exactly one.
+    found: Option<LdapEntry>,
+    deadline: Instant,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl LdapSignInAttempt<'_> {
+    /// Returns the id of the user. `None` if no entry has the typed name, or it has no valid id.
+    pub fn id(&self) -> Option<SourceId> {
+        self.directory.id_of(self.found.as_ref()?)
+    }
+
+    /// Checks the password, and reads the groups.
+    ///
+    /// # Errors
+    /// If the directory gives no complete answer before the deadline.
+    pub async fn verify(self) -> Result<LdapSignIn, LdapFault> {
+        let late = |_| self.directory.late();
+        timeout_at(self.deadline, self.bind()).await.map_err(late)?
+    }
+
+    async fn bind(&self) -> Result<LdapSignIn, LdapFault> {
+        let Self { directory, password, connection, found, deadline, .. } = self;
+        let kind = directory.settings().kind;
+        let searches = directory.searches(connection);
+        let made_up = format!("{NO_USER},{}", directory.settings().users.base);
+        let dn = found.as_ref().map_or_else(|| made_up.trim_end_matches(',').as_bytes(), |entry| entry.dn.as_slice());
+        let result = directory.servers.bind(dn, password.expose_secret().as_bytes(), *deadline).await?;
+        let outcome = bind_outcome(kind, &result);
+        if outcome == BindOutcome::Unclear {
+            let text = format!("the bind failed (code {}: {})", result.code, result.diagnostic);
+            return Err(searches.fault(format!("{text}; see the log of the directory")));
+        }
+        let Some(entry) = found else { return Ok(LdapSignIn::Wrong) };
+        match outcome {
+            BindOutcome::Refused(refusal) => return Ok(LdapSignIn::Refused(refusal)),
+            BindOutcome::Wrong | BindOutcome::Unclear => {
+                let (name, diagnostic) = (&directory.settings().name, &result.diagnostic);
+                tracing::debug!(directory = %name, code = result.code, diagnostic, "the directory refused a password");
+                return Ok(LdapSignIn::Wrong);
+            }
+            BindOutcome::Accepted => {}
+        }
+        if let Some(refusal) = refusal(kind, entry, directory.clock.now()) {
+            return Ok(LdapSignIn::Refused(refusal));
+        }
+        let mut groups = directory.group_reader();
+        Ok(LdapSignIn::User(directory.report(searches, entry, groups.as_mut()).await?))
+    }
 }
 
 impl fmt::Debug for LdapDirectory {
@@ -125,50 +181,50 @@ impl LdapDirectory {
     /// # Errors
     /// If the directory gives no complete answer before the deadline.
     pub async fn sign_in(&self, name: &str, password: &SecretString) -> Result<LdapSignIn, LdapFault> {
+        match self.find(name, password).await? {
+            Some(attempt) => attempt.verify().await,
+            None => Ok(LdapSignIn::Wrong),
+        }
+    }
+
+    /// Searches the user by the typed name. The caller can then count the guess for the user, before
+    /// [`LdapSignInAttempt::verify`] checks the password. Both have one deadline.
+    ///
+    /// Returns `None` for a name or a password that no user can have.
+    ///
+    /// # Errors
+    /// If the directory gives no complete answer before the deadline.
+    pub async fn find<'a>(
+        &'a self,
+        name: &str,
+        password: &'a SecretString,
+    ) -> Result<Option<LdapSignInAttempt<'a>>, LdapFault> {
         if !is_possible_name(name) || password.expose_secret().is_empty() {
-            return Ok(LdapSignIn::Wrong);
+            return Ok(None);
         }
         let busy = |_| {
             let text = format!("{MAX_SIGN_INS} sign-ins are waiting for the directory {}", self.settings().name);
             LdapFault::new(LdapFaultKind::Busy, text)
         };
-        let _turn = self.sign_ins.try_acquire().map_err(busy)?;
+        let turn = self.sign_ins.try_acquire().map_err(busy)?;
         let deadline = Instant::now() + self.settings().timeout;
-        let late = |_| {
-            let seconds = self.settings().timeout.as_secs();
-            let text = format!("the directory {} did not answer within {seconds} seconds", self.settings().name);
-            LdapFault::new(LdapFaultKind::Deadline, text)
-        };
-        timeout_at(deadline, self.verify(name, password, deadline)).await.map_err(late)?
+        let filter = self.name_filter(name);
+        let found = timeout_at(deadline, self.users(deadline, &filter, Some(2))).await;
+        let (connection, entries) = found.map_err(|_| self.late())??;
+        Ok(Some(LdapSignInAttempt {
+            directory: self,
+            password,
+            connection,
+            found: self.only(entries),
+            deadline,
+            _turn: turn,
+        }))
     }
 
-    async fn verify(&self, name: &str, password: &SecretString, deadline: Instant) -> Result<LdapSignIn, LdapFault> {
-        let kind = self.settings().kind;
-        let (connection, entries) = self.users(deadline, &self.name_filter(name), Some(2)).await?;
-        let searches = self.searches(&connection);
-        let found = self.only(entries);
-        let made_up = format!("{NO_USER},{}", self.settings().users.base);
-        let dn = found.as_ref().map_or_else(|| made_up.trim_end_matches(',').as_bytes(), |entry| entry.dn.as_slice());
-        let result = self.servers.bind(dn, password.expose_secret().as_bytes(), deadline).await?;
-        let outcome = bind_outcome(kind, &result);
-        if outcome == BindOutcome::Unclear {
-            let text = format!("the bind failed (code {}: {})", result.code, result.diagnostic);
-            return Err(searches.fault(format!("{text}; see the log of the directory")));
-        }
-        let Some(entry) = found else { return Ok(LdapSignIn::Wrong) };
-        match outcome {
-            BindOutcome::Refused(refusal) => return Ok(LdapSignIn::Refused(refusal)),
-            BindOutcome::Wrong | BindOutcome::Unclear => {
-                tracing::debug!(directory = %self.settings().name, code = result.code, diagnostic = result.diagnostic, "the directory refused a password");
-                return Ok(LdapSignIn::Wrong);
-            }
-            BindOutcome::Accepted => {}
-        }
-        if let Some(refusal) = refusal(kind, &entry, self.clock.now()) {
-            return Ok(LdapSignIn::Refused(refusal));
-        }
-        let mut groups = self.group_reader();
-        Ok(LdapSignIn::User(self.report(searches, &entry, groups.as_mut()).await?))
+    fn late(&self) -> LdapFault {
+        let seconds = self.settings().timeout.as_secs();
+        let text = format!("the directory {} did not answer within {seconds} seconds", self.settings().name);
+        LdapFault::new(LdapFaultKind::Deadline, text)
     }
 
     /// Searches entries of users, and returns the connection too. `limit` is the number of entries
@@ -265,6 +321,11 @@ impl LdapDirectory {
         self.settings().groups.as_ref().map(|groups| GroupReader::new(groups, &self.sids))
     }
 
+    fn id_of(&self, entry: &LdapEntry) -> Option<SourceId> {
+        let settings = self.settings();
+        entry.value(settings.id.as_str()).and_then(|id| source_id(settings, id))
+    }
+
     /// Returns the report about an entry, with its groups.
     ///
     /// # Errors
@@ -276,7 +337,7 @@ impl LdapDirectory {
         groups: Option<&mut GroupReader<'_>>,
     ) -> Result<SourceEntry, LdapFault> {
         let settings = self.settings();
-        let id = entry.value(settings.id.as_str()).and_then(|id| source_id(settings, id)).ok_or_else(|| {
+        let id = self.id_of(entry).ok_or_else(|| {
             searches.fault(format!(
                 "the entry {} has no {}; grant read access to the account for searches, or correct id",
                 entry.name(),

@@ -18,5 +18,5 @@ mod servers;
 
 pub use account::LdapRefusal;
 pub use check::{CheckStep, CheckStepOutcome, DirectoryCheck};
-pub use directory::{LdapDirectory, LdapSignIn};
+pub use directory::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
 pub use fault::{LdapFault, LdapFaultKind};

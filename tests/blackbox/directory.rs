@@ -273,6 +273,22 @@ async fn sign_ins_fail_cleanly_while_the_directory_is_away_and_no_guess_is_charg
     world.signed_in("anna").await;
 }
 
+/// A directory may lock an account after a few wrong passwords, whichever of its names was typed.
+#[tokio::test]
+async fn guesses_with_all_names_of_a_user_are_counted_together() {
+    let keys = Keys { sections: "[login]\nfailures_per_account = 3\n", ..Keys::default() };
+    let world = World::start(&(user("anna", "") + &user("otto", "")), &keys);
+    for name in ["anna", "anna@example.test", "anna"] {
+        let (_, page) = world.enter(name, "wrong").await;
+        assert!(problem(&page).contains("Incorrect"), "{page:?}");
+    }
+    for name in ["ANNA@example.test", "anna"] {
+        let (_, page) = world.enter(name, "password of anna").await;
+        assert_eq!(page.status, 429, "{page:?}");
+    }
+    world.signed_in("otto").await;
+}
+
 #[tokio::test]
 async fn sessions_pause_when_the_directory_is_away_for_too_long() {
     let world = World::start(&user("anna", ""), &Keys { stale_seconds: 3, ..Keys::default() });

@@ -35,6 +35,7 @@ use sealgate_domain::limiter::LimitKey;
 use sealgate_domain::pace::Pace;
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_domain::session::SessionId;
+use sealgate_domain::source::SourceLink;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::StoreError;
 use sealgate_store::cluster::shared_counts::NotCounted;
@@ -45,7 +46,7 @@ const SITE_LIMIT_FACTOR: u32 = 10;
 /// Counted guess, which can be removed from the count again.
 pub(crate) struct Guesses {
     by: By,
-    counted: Guess,
+    counted: Vec<Guess>,
 }
 
 /// Origin of a guess. It determines the counts that apply.
@@ -77,6 +78,40 @@ impl Guesses {
     ) -> Result<Result<Self, u64>, Failure> {
         let account = || SecretHash::for_secret(typed.to_ascii_lowercase().as_bytes());
         Self::count(ctx, known.map_or_else(|| By::Stranger(account()), |known| By::Known(known.mark))).await
+    }
+
+    /// Counts the guess for a user of a directory too, whichever name was typed. Directories accept
+    /// several names of a user, and may lock the account after a few wrong passwords.
+    ///
+    /// Returns the seconds to wait if the guess is refused. Guesses in a known browser are not
+    /// counted here.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(crate) async fn count_directory_user(
+        &mut self,
+        ctx: &RequestContext<'_>,
+        link: &SourceLink,
+    ) -> Result<Result<(), u64>, Failure> {
+        if !matches!(self.by, By::Stranger(_)) {
+            return Ok(Ok(()));
+        }
+        let settings = &ctx.sealgate.config.login;
+        let pace = Pace::even(settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
+        let user = link.lookup_key();
+        match ctx
+            .sealgate
+            .limits
+            .count_guess(&[(LimitKey::text("login_directory", user.as_bytes()), pace)], ctx.now)
+            .await
+        {
+            Ok(Ok(counted)) => {
+                self.counted.push(counted);
+                Ok(Ok(()))
+            }
+            Ok(Err(seconds)) => Ok(Err(seconds)),
+            Err(error) => Err(not_counted(&error)),
+        }
     }
 
     /// Counts an attempt with a passkey.
@@ -128,7 +163,7 @@ impl Guesses {
             By::Passkey => sender(),
         };
         match ctx.sealgate.limits.count_guess(&keys, ctx.now).await {
-            Ok(Ok(counted)) => Ok(Ok(Self { by, counted })),
+            Ok(Ok(counted)) => Ok(Ok(Self { by, counted: vec![counted] })),
             Ok(Err(seconds)) => Ok(Err(seconds)),
             Err(error) => Err(not_counted(&error)),
         }
@@ -147,7 +182,9 @@ impl Guesses {
 
     /// Removes the guess from the count, because it was correct or could not be checked.
     pub(crate) fn give_back(self, ctx: &RequestContext<'_>) {
-        ctx.sealgate.limits.give_back(self.counted, ctx.now);
+        for counted in self.counted {
+            ctx.sealgate.limits.give_back(counted, ctx.now);
+        }
     }
 }
 

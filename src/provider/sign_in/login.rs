@@ -14,7 +14,6 @@ use crate::sign_in::interaction::Waiting;
 use crate::sign_in::passkey::relying_party;
 use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
 use sealgate_core::password;
-use sealgate_core::password::QueueKey;
 use sealgate_core::sources::{DirectorySource, LdapRefusal, PasswordChecker, SourceSignIn};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -53,19 +52,13 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let user = ctx.sealgate.store.user_by_sign_in_name(typed.email).await?;
     let known_browser = guesses::find_known_browser(ctx, user.as_ref()).await?;
-    let guesses = match Guesses::at_sign_in(ctx, typed.email, known_browser.as_ref()).await {
+    let mut guesses = match Guesses::at_sign_in(ctx, typed.email, known_browser.as_ref()).await {
         Ok(Ok(guesses)) => guesses,
         Err(Failure::Unavailable) => return busy(ctx, &waiting, typed),
         Err(other) => return Err(other),
-        Ok(Err(seconds)) => {
-            failed(ctx, &waiting, user.as_ref(), "throttled");
-            ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
-            let problem = LoginProblem::Throttled { seconds };
-            let page = show_login(ctx, &waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem))?;
-            return Ok(page.retry_after(seconds));
-        }
+        Ok(Err(seconds)) => return throttled(ctx, &waiting, typed, user.as_ref(), seconds),
     };
-    match check_password(ctx, guesses.queue(ctx), user.as_ref(), typed.email, password).await {
+    match check_password(ctx, &mut guesses, user.as_ref(), typed.email, password).await {
         Ok(PasswordCheck::Correct(user)) => {
             guesses.give_back(ctx);
             let sub = user.sub;
@@ -83,6 +76,10 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             failed(ctx, &waiting, user.as_ref(), "refused by the directory");
             show_login(ctx, &waiting, StatusCode::OK, typed, Some(problem))
         }
+        Ok(PasswordCheck::Throttled { seconds }) => {
+            guesses.give_back(ctx);
+            throttled(ctx, &waiting, typed, user.as_ref(), seconds)
+        }
         Ok(PasswordCheck::DirectoryAway) => {
             guesses.give_back(ctx);
             let problem = Some(LoginProblem::DirectoryAway);
@@ -99,6 +96,21 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 
 /// Seconds after which a browser may repeat a sign-in that a directory did not decide.
 const DIRECTORY_RETRY_SECONDS: u64 = 10;
+
+/// Returns the page for a guess that exceeds a limit. The password was not checked.
+fn throttled(
+    ctx: &RequestContext<'_>,
+    waiting: &Waiting,
+    typed: Typed<'_>,
+    user: Option<&User>,
+    seconds: u64,
+) -> Result<Response, Failure> {
+    failed(ctx, waiting, user, "throttled");
+    ctx.sealgate.metrics.signed_in(SignInOutcome::Throttled);
+    let problem = LoginProblem::Throttled { seconds };
+    let page = show_login(ctx, waiting, StatusCode::TOO_MANY_REQUESTS, typed, Some(problem))?;
+    Ok(page.retry_after(seconds))
+}
 
 /// Returns the page for a password that could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: Typed<'_>) -> Result<Response, Failure> {
@@ -134,25 +146,29 @@ enum PasswordCheck {
     Refused(LoginProblem),
     /// The directory did not check the password.
     DirectoryAway,
+    /// There were too many guesses for the user, with different names. The password was not checked.
+    Throttled {
+        seconds: u64,
+    },
 }
 
 /// Checks the password, here or at a directory.
 async fn check_password(
     ctx: &RequestContext<'_>,
-    queue: QueueKey,
+    guesses: &mut Guesses,
     user: Option<&User>,
     typed: &str,
     password: SecretString,
 ) -> Result<PasswordCheck, Failure> {
     let user = match ctx.sealgate.sources.checker(user, typed) {
         PasswordChecker::Local => user,
-        PasswordChecker::Directory(source) => return check_at_directory(ctx, source, typed, &password).await,
+        PasswordChecker::Directory(source) => return check_at_directory(ctx, source, guesses, typed, &password).await,
         PasswordChecker::Nobody => None,
     };
     // Without an enabled account, the same work is done with a dummy hash that no password matches.
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
-    let right = ctx.sealgate.passwords.verify(queue, hash, password.clone()).await?;
+    let right = ctx.sealgate.passwords.verify(guesses.queue(ctx), hash, password.clone()).await?;
     Ok(match user.filter(|_| right) {
         Some(user) => PasswordCheck::Correct(Box::new(rehash(ctx, user, password).await)),
         None => PasswordCheck::Wrong,
@@ -162,11 +178,22 @@ async fn check_password(
 async fn check_at_directory(
     ctx: &RequestContext<'_>,
     source: &DirectorySource,
+    guesses: &mut Guesses,
     typed: &str,
     password: &SecretString,
 ) -> Result<PasswordCheck, Failure> {
+    let found = match ctx.sealgate.find_at(source, typed, password).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(PasswordCheck::Wrong),
+        Err(_) => return Ok(PasswordCheck::DirectoryAway),
+    };
+    if let Some(link) = found.link()
+        && let Err(seconds) = guesses.count_directory_user(ctx, &link).await?
+    {
+        return Ok(PasswordCheck::Throttled { seconds });
+    }
     let event = |kind| ctx.event(kind, Actor::Server);
-    Ok(match ctx.sealgate.sign_in_at(source, typed, password, event).await? {
+    Ok(match ctx.sealgate.verify_at(found, event).await? {
         SourceSignIn::User(user) => PasswordCheck::Correct(user),
         SourceSignIn::Wrong => PasswordCheck::Wrong,
         SourceSignIn::Refused(refusal) => PasswordCheck::Refused(match refusal {
