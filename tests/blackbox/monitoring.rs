@@ -53,12 +53,15 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     let (upstream, publisher) = (Upstream::start(), Publisher::start(Answer::keys(&[&Key::rsa("one")])));
     let sections = format!(
         "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n\
-         [[directory]]\nname = \"staff\"\nkind = \"ldap\"\nservers = [\"ldap://127.0.0.1:1\"]\n\
+         [[directory]]\nname = \"staff\"\nkind = \"ldap\"\nservers = [\"ldap://127.0.0.1:1\"]\ndefault = true\n\
          bind = {{ dn = \"cn=sealgate\", password_file = \"ldap.password\" }}\nusers = {{ base = \"dc=test\" }}\n",
         publisher.url("/keys")
     );
-    let mut instance = Instance::prepare(&Settings { sections, upstream: Some(upstream.url()), node: None });
+    let mut instance = Instance::bare(&Settings::default());
     write_secret(&instance.directory.path().join("ldap.password"), "secret");
+    instance.configure(&Settings { sections, upstream: Some(upstream.url()), node: None });
+    instance.run(&["key", "generate"]);
+    instance.add_anna();
     make_certificate(instance.directory.path());
     let text = fs::read_to_string(instance.config())
         .unwrap()
