@@ -109,24 +109,16 @@ async fn apply(
     is_held_back: bool,
 ) -> Result<(), StoreError> {
     let Some(own) = &user.source else { return Ok(()) };
-    let event = |kind| AuditEvent::new(sealgate.clock.now(), kind, Actor::Server);
     let Some(entry) = entries.get(&own.link.id) else {
         if is_held_back {
             return Ok(());
         }
         if let Some(user) = sealgate.store.set_source_state(&own.link, SourceState::Gone, sealgate.clock.now()).await? {
-            let gone = event(changed_kind(&user)).for_subject(user.sub);
+            let gone = AuditEvent::new(sealgate.clock.now(), changed_kind(&user), Actor::Server).for_subject(user.sub);
             sealgate.audit.note(gone.with_detail(format!("gone from directory {}", source.name())));
         }
         return Ok(());
     };
-    if sealgate.apply_source_entry(source, entry, event).await?.is_ok() {
-        return Ok(());
-    }
-    // Another user has the new address or username. Everything else takes effect.
-    tracing::warn!(directory = %source.name(), user = %user.sub, "another user has the new address or username of \
-        this user, so the user keeps the previous ones");
-    let with_names = entry.clone().with_names_of(user);
-    let _ = sealgate.apply_source_entry(source, &with_names, event).await?;
+    sealgate.refresh_source_user(source, user, entry).await?;
     Ok(())
 }

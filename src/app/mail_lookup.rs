@@ -11,7 +11,7 @@ use sealgate_domain::account_links::{AccountLinks, AccountMark, LinkToken, RESET
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::mail::{Mail, MailId, MailMessage, WaitingMail};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::user::{Email, Subject, User};
 use sealgate_store::{Committed, Loaded, StoreError};
 use sealgate_system::clock::random;
 
@@ -146,8 +146,9 @@ pub async fn answer_address_request(
         return Err(StoreError::Broken("a message for an address lookup has no address".to_owned()));
     };
     let owner = store.user_by_email(to).await?.filter(|owner| Some(owner.sub) != wanted.value.subject);
+    let is_enabled = owner.as_ref().is_some_and(User::is_enabled);
     let (subject, to, mail) = match owner {
-        Some(User { sub, email: Some(email), state: UserState::Enabled, .. }) => {
+        Some(User { sub, email: Some(email), .. }) if is_enabled => {
             (Some(sub), email, Mail::AccountExists { purpose: *purpose })
         }
         Some(_) => return store.replace_mail(wanted, &[]).await,

@@ -4,17 +4,18 @@
 //! again in the background. If that fails for `stale_seconds`, their requests are refused with 503
 //! until the source answers again.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use secrecy::SecretString;
 
+use crate::password::QueueKey;
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::DirectorySettings;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState};
+use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
 use sealgate_ldap::{LdapDirectory, LdapFault, LdapSignIn, LdapSignInAttempt};
@@ -34,6 +35,7 @@ pub struct DirectorySource {
     /// Time of the last complete read, in seconds since 1970. At first the time of the start, so
     /// that sessions survive a restart while the directory is away.
     read_at: AtomicU64,
+    places: Places,
 }
 
 /// Server that checks the password of a sign-in.
@@ -63,6 +65,39 @@ pub struct DirectoryAttempt<'a> {
     source: &'a DirectorySource,
     attempt: LdapSignInAttempt<'a>,
     begun: Instant,
+    _place: Place<'a>,
+}
+
+/// Sign-ins of unknown browsers that wait for a directory, by network, so that no network takes all
+/// places of the directory.
+#[derive(Default)]
+struct Places(Mutex<Vec<QueueKey>>);
+
+/// Maximum number of waiting sign-ins of one network: a quarter of those that a directory accepts.
+const MAX_PLACES: usize = 16;
+
+/// Place of a waiting sign-in. Freed on drop.
+struct Place<'a>(&'a Places, QueueKey);
+
+impl Places {
+    /// Takes a place. Returns `None` if the network has all its places in use.
+    fn take(&self, sender: QueueKey) -> Option<Place<'_>> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender != QueueKey::Trusted && taken.iter().filter(|other| **other == sender).count() >= MAX_PLACES {
+            return None;
+        }
+        taken.push(sender);
+        Some(Place(self, sender))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = taken.iter().position(|sender| *sender == self.1) {
+            taken.swap_remove(at);
+        }
+    }
 }
 
 impl DirectoryAttempt<'_> {
@@ -88,7 +123,8 @@ impl Sources {
                 .map_err(|fault| NotServing::from(vec![format!("directory {}: {fault}", settings.name)]))?;
             metrics.init_directory(settings.name.as_str(), now.seconds());
             let read_at = AtomicU64::new(now.seconds());
-            Ok(Arc::new(DirectorySource { settings: settings.clone(), directory, read_at }))
+            let places = Places::default();
+            Ok(Arc::new(DirectorySource { settings: settings.clone(), directory, read_at, places }))
         };
         directories.iter().map(open).collect::<Result<_, _>>().map(Self)
     }
@@ -170,12 +206,17 @@ impl Sealgate {
     pub async fn find_at<'a>(
         &self,
         source: &'a DirectorySource,
+        sender: QueueKey,
         typed: &str,
         password: &'a SecretString,
     ) -> Result<Option<DirectoryAttempt<'a>>, SourceSignIn> {
         let begun = Instant::now();
+        let Some(place) = source.places.take(sender) else {
+            tracing::warn!(directory = %source.name(), "a network has many sign-ins at once; one is refused");
+            return Err(SourceSignIn::Unavailable);
+        };
         match source.directory.find(typed, password).await {
-            Ok(found) => Ok(found.map(|attempt| DirectoryAttempt { source, attempt, begun })),
+            Ok(found) => Ok(found.map(|attempt| DirectoryAttempt { source, attempt, begun, _place: place })),
             Err(fault) => Err(self.is_away(source, &fault, begun)),
         }
     }
@@ -190,13 +231,20 @@ impl Sealgate {
         found: DirectoryAttempt<'_>,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<SourceSignIn, Failure> {
-        let DirectoryAttempt { source, attempt, begun } = found;
+        let DirectoryAttempt { source, attempt, begun, _place } = found;
         let signed_in = match attempt.verify().await {
-            Ok(LdapSignIn::User(entry)) => match self.apply_source_entry(source, &entry, event).await? {
-                Ok(user) if user.is_enabled() => SourceSignIn::User(user),
-                Ok(_) => SourceSignIn::Wrong,
-                Err(refused) => refused,
-            },
+            Ok(LdapSignIn::User(entry)) => {
+                let mut applied = self.apply_source_entry(source, &entry, &event).await?;
+                if matches!(applied, Err(SourceSignIn::NameTaken)) {
+                    self.read_holders_again(source, &entry).await?;
+                    applied = self.apply_source_entry(source, &entry, &event).await?;
+                }
+                match applied {
+                    Ok(user) if user.is_enabled() => SourceSignIn::User(user),
+                    Ok(_) => SourceSignIn::Wrong,
+                    Err(refused) => refused,
+                }
+            }
             Ok(LdapSignIn::Wrong) => SourceSignIn::Wrong,
             Ok(LdapSignIn::Refused(refusal)) => SourceSignIn::Refused(refusal),
             Err(fault) => return Ok(self.is_away(source, &fault, begun)),
@@ -217,6 +265,46 @@ impl Sealgate {
         let (name, outcome) = (source.name().as_str(), DirectorySignInOutcome::Unavailable);
         self.metrics.directory_signed_in(name, outcome, begun.elapsed().as_secs_f64());
         SourceSignIn::Unavailable
+    }
+
+    /// Reads the users of the same directory again who have the names of this entry. They may have
+    /// been renamed or removed since they last had access.
+    async fn read_holders_again(&self, source: &DirectorySource, entry: &SourceEntry) -> Result<(), Failure> {
+        let mut holders = Vec::new();
+        if let Some(email) = &entry.email {
+            holders.extend(self.store.user_by_email(email).await?);
+        }
+        if let Some(username) = &entry.username {
+            holders.extend(self.store.user_by_username(username).await?);
+        }
+        for holder in holders {
+            let is_of_source = |own: &UserSource| own.link.source == *source.name() && own.link.id != entry.id;
+            if holder.source.as_ref().is_some_and(is_of_source) {
+                self.read_user_again(holder).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what a directory reports about a known user. If another user has the new names, the
+    /// user keeps the previous ones, and everything else takes effect.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn refresh_source_user(
+        &self,
+        source: &DirectorySource,
+        user: &User,
+        entry: &SourceEntry,
+    ) -> Result<Option<Box<User>>, StoreError> {
+        let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
+        if let Ok(user) = self.apply_source_entry(source, entry, event).await? {
+            return Ok(Some(user));
+        }
+        tracing::warn!(directory = %source.name(), user = %user.sub, "another user has the new address or username of \
+            this user, so the user keeps the previous ones");
+        let with_names = entry.clone().with_names_of(user);
+        Ok(self.apply_source_entry(source, &with_names, event).await?.ok())
     }
 
     /// Stores what a directory reports about a user. Returns why a sign-in is refused if the names of
@@ -268,9 +356,8 @@ impl Sealgate {
             tracing::error!(directory = %source.name(), %fault, "the directory cannot be read");
             Failure::Unavailable
         })?;
-        let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
         let now = match entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id)) {
-            Some(entry) => self.apply_source_entry(source, &entry, event).await?.ok(),
+            Some(entry) => self.refresh_source_user(source, &user, &entry).await?,
             None => self.store.set_source_state(&own.link, SourceState::Gone, self.clock.now()).await?.map(Box::new),
         };
         Ok(now.map(|user| *user).filter(User::is_enabled))

@@ -21,6 +21,8 @@ pub struct Pace {
     pub at_a_time: u32,
     /// Maximum delay in whole seconds, at least one.
     pub longest: Duration,
+    /// Whether the first delay already is the maximum delay.
+    pub is_strict: bool,
 }
 
 impl Pace {
@@ -31,18 +33,37 @@ impl Pace {
         let step = (window / limit).max(Duration::from_secs(1));
         // With a limit above one per second, several failures are forgotten each second.
         let a_second = u64::from(limit).div_ceil(window.as_secs().max(1));
-        Self { free: limit, forgets: step, at_a_time: u32::try_from(a_second).unwrap_or(limit), longest: step }
+        Self {
+            free: limit,
+            forgets: step,
+            at_a_time: u32::try_from(a_second).unwrap_or(limit),
+            longest: step,
+            is_strict: false,
+        }
+    }
+
+    /// Creates delays that permit at most `limit` failures in any window, at least one.
+    ///
+    /// For accounts that another server locks after some failures. Half of the failures are
+    /// permitted at once. The other half may follow when the first interval ends.
+    pub fn strict(limit: u32, window: Duration) -> Self {
+        let window = window.max(Duration::from_secs(1));
+        let free = limit.max(1).div_ceil(2);
+        Self { free, forgets: window, at_a_time: free, longest: window, is_strict: true }
     }
 
     /// Creates delays that permit `limit` failures at once, and then one failure per window.
     pub fn steep(limit: u32, window: Duration) -> Self {
         let window = window.max(Duration::from_secs(1));
-        Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window }
+        Self { free: limit.max(1), forgets: window, at_a_time: 1, longest: window, is_strict: false }
     }
 
     /// Returns the delay after this number of failures, in seconds.
     fn wait(self, failures: u32) -> u64 {
         let Some(excess) = failures.checked_sub(self.free) else { return 0 };
+        if self.is_strict {
+            return self.longest.as_secs().max(1);
+        }
         1_u64.checked_shl(excess).unwrap_or(u64::MAX).min(self.longest.as_secs().max(1))
     }
 

@@ -165,10 +165,15 @@ impl SourceEntry {
     }
 
     /// Returns this report with the names of a user, for a user whose new names are taken.
+    ///
+    /// A previous address that the source no longer reports may belong to another user, so it counts
+    /// as not verified.
     #[must_use]
     pub fn with_names_of(self, user: &User) -> Self {
         let (username, email) = (user.username.clone(), user.email.clone());
-        Self { username, email, email_verified: user.email_verified, ..self }
+        let email_verified = user.email_verified && self.email == email;
+        let name = if self.name.is_empty() { user.name.clone() } else { self.name };
+        Self { username, email, email_verified, name, ..self }
     }
 
     /// Returns the user with the data of this report, or `None` if nothing differs.

@@ -299,7 +299,15 @@ impl LdapDirectory {
             let searches = self.searches(&connection);
             let mut found = HashMap::new();
             for entry in entries {
-                let report = self.report(searches, &entry, groups.as_mut()).await?;
+                let report = match self.report(searches, &entry, groups.as_mut()).await {
+                    // Only this user has too many groups. Without groups, the state still counts.
+                    Err(fault) if fault.kind() == LdapFaultKind::Limit => {
+                        tracing::error!(directory = %self.settings().name, user = %entry.name().escape_debug(), %fault,
+                            "the groups of a user cannot be read, so the user has none");
+                        self.report(searches, &entry, None).await?
+                    }
+                    report => report?,
+                };
                 if found.insert(report.id.clone(), report).is_some() {
                     return Err(searches.fault(format!("two entries have the id of {}; correct id", entry.name())));
                 }
@@ -359,7 +367,7 @@ impl LdapDirectory {
         };
         let texts = |name| entry.values(name).iter().filter_map(|value| std::str::from_utf8(value).ok());
         let username = username.iter().find_map(|name| Username::typed(std::str::from_utf8(name).ok()?));
-        let email = texts("mail").find_map(Email::parse);
+        let email = texts("mail").find_map(Email::parse).filter(|email| is_visible(email.as_str()));
         let email_verified = email.as_ref().is_some_and(|email| is_own_address(settings, email));
         let name = ["displayName", "cn"].into_iter().flat_map(texts).find_map(display_name);
         let stand_in = || {

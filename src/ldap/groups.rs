@@ -131,13 +131,15 @@ impl<'d> GroupReader<'d> {
         }
         for sids in unknown.chunks(SIDS_PER_SEARCH) {
             let filter = SearchFilter::Or(equals(&["objectSid"], &sids.iter().copied()));
-            let attributes = &["cn", "objectSid"];
+            // `cn` is unique in a container only. Otherwise an administrator of one container could
+            // create a group with the name of another one.
+            let attributes = &["sAMAccountName", "objectSid"];
             let base = self.settings.base.as_bytes();
             let query = Query { base, scope: SearchScope::Subtree, filter: &filter, attributes };
             let groups = searches.all(query).await?;
             for sid in sids {
                 let group = groups.iter().find(|group| group.value("objectSid") == Some(sid));
-                let name = group.and_then(|group| group.value("cn")).map(<[u8]>::to_vec);
+                let name = group.and_then(|group| group.value("sAMAccountName")).map(<[u8]>::to_vec);
                 self.sids.put(sid.to_vec(), name.clone());
                 names.push(name);
             }

@@ -41,8 +41,17 @@ impl Visitor {
     /// [`Failure::Redirect`] when no user is signed in; when the store fails.
     pub(super) async fn find(ctx: &RequestContext<'_>, page: &str) -> Result<Self, Failure> {
         if let Some(session) = ctx.session().await? {
+            let mut away = None;
             for sign_in in &session.value.sign_ins {
-                if let Some(user) = ctx.sealgate.active_user(sign_in.subject).await? {
+                let user = match ctx.sealgate.active_user(sign_in.subject).await {
+                    Ok(user) => user,
+                    // Another user of the session may be active.
+                    Err(failure) => {
+                        away = Some(failure);
+                        continue;
+                    }
+                };
+                if let Some(user) = user {
                     // A route that is not marked `is_for_signed_in` could write after the session
                     // has ended.
                     if !ctx.sealgate.store.act_for(user.sub) {
@@ -52,6 +61,9 @@ impl Visitor {
                     ctx.sealgate.store.touch_session(&session, ctx.now).await;
                     return Ok(Self { sign_in: sign_in.clone(), session, user });
                 }
+            }
+            if let Some(failure) = away {
+                return Err(failure);
             }
         }
         Err(Failure::Redirect(ctx.sign_in_address(page, &[])))

@@ -62,7 +62,13 @@ async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bear
         return Err(Failure::Bearer(Some(TWICE)));
     }
     match ctx.sealgate.bearer(token, ctx.now).await {
-        Ok(bearer) if bearer.claims.aud.contains(ctx.sealgate.config.issuer.as_str()) => Ok((token, bearer)),
+        Ok(bearer) if bearer.claims.aud.contains(ctx.sealgate.config.issuer.as_str()) => {
+            // It is unknown whether the user still has access.
+            if ctx.sealgate.sources.is_stale(&bearer.user, ctx.now) {
+                return Err(Failure::Unavailable);
+            }
+            Ok((token, bearer))
+        }
         Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),
         Err(BearerFault::Store(error)) => Err(error.into()),
     }

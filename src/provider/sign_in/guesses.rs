@@ -83,8 +83,9 @@ impl Guesses {
     /// Counts the guess for a user of a directory too, whichever name was typed. Directories accept
     /// several names of a user, and may lock the account after a few wrong passwords.
     ///
-    /// Returns the seconds to wait if the guess is refused. Guesses in a known browser are not
-    /// counted here.
+    /// At most `failures_per_account` guesses are permitted in any window, so that a directory with a
+    /// higher limit does not lock the account. Guesses in a known browser are not counted here.
+    /// Returns the seconds to wait if the guess is refused.
     ///
     /// # Errors
     /// As [`Guesses::at_sign_in`].
@@ -97,7 +98,7 @@ impl Guesses {
             return Ok(Ok(()));
         }
         let settings = &ctx.sealgate.config.login;
-        let pace = Pace::even(settings.failures_per_account, settings.window.max(Duration::from_secs(1)));
+        let pace = Pace::strict(settings.failures_per_account, settings.window);
         let user = link.lookup_key();
         match ctx
             .sealgate

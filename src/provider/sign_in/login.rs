@@ -14,6 +14,7 @@ use crate::sign_in::interaction::Waiting;
 use crate::sign_in::passkey::relying_party;
 use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
 use sealgate_core::password;
+use sealgate_core::password::QueueKey;
 use sealgate_core::sources::{DirectorySource, LdapRefusal, PasswordChecker, SourceSignIn};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -76,10 +77,8 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
             failed(ctx, &waiting, user.as_ref(), "refused by the directory");
             show_login(ctx, &waiting, StatusCode::OK, typed, Some(problem))
         }
-        Ok(PasswordCheck::Throttled { seconds }) => {
-            guesses.give_back(ctx);
-            throttled(ctx, &waiting, typed, user.as_ref(), seconds)
-        }
+        // The guess stays counted for the sender and the typed name.
+        Ok(PasswordCheck::Throttled { seconds }) => throttled(ctx, &waiting, typed, user.as_ref(), seconds),
         Ok(PasswordCheck::DirectoryAway) => {
             guesses.give_back(ctx);
             let problem = Some(LoginProblem::DirectoryAway);
@@ -182,9 +181,10 @@ async fn check_at_directory(
     typed: &str,
     password: &SecretString,
 ) -> Result<PasswordCheck, Failure> {
-    let found = match ctx.sealgate.find_at(source, typed, password).await {
+    let queue = guesses.queue(ctx);
+    let found = match ctx.sealgate.find_at(source, queue, typed, password).await {
         Ok(Some(found)) => found,
-        Ok(None) => return Ok(PasswordCheck::Wrong),
+        Ok(None) => return wrong_at_directory(ctx, queue, password).await,
         Err(_) => return Ok(PasswordCheck::DirectoryAway),
     };
     if let Some(link) = found.link()
@@ -195,7 +195,7 @@ async fn check_at_directory(
     let event = |kind| ctx.event(kind, Actor::Server);
     Ok(match ctx.sealgate.verify_at(found, event).await? {
         SourceSignIn::User(user) => PasswordCheck::Correct(user),
-        SourceSignIn::Wrong => PasswordCheck::Wrong,
+        SourceSignIn::Wrong => return wrong_at_directory(ctx, queue, password).await,
         SourceSignIn::Refused(refusal) => PasswordCheck::Refused(match refusal {
             LdapRefusal::Disabled => LoginProblem::AccountDisabled,
             LdapRefusal::Expired => LoginProblem::AccountExpired,
@@ -205,6 +205,16 @@ async fn check_at_directory(
         SourceSignIn::Nameless => PasswordCheck::Refused(LoginProblem::Nameless),
         SourceSignIn::Unavailable => PasswordCheck::DirectoryAway,
     })
+}
+
+/// Verifies a dummy hash, so that the response takes about as long as for a local user.
+async fn wrong_at_directory(
+    ctx: &RequestContext<'_>,
+    queue: QueueKey,
+    password: &SecretString,
+) -> Result<PasswordCheck, Failure> {
+    ctx.sealgate.passwords.verify(queue, None, password.clone()).await?;
+    Ok(PasswordCheck::Wrong)
 }
 
 /// Continues the sign-in after a correct password.
