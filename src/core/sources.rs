@@ -43,7 +43,7 @@ pub struct DirectorySource {
 pub enum PasswordChecker<'a> {
     Local,
     Directory(&'a Arc<DirectorySource>),
-    /// The configuration no longer has the user's source, so nobody can check the password.
+    /// The configuration no longer has the user's source, so the password cannot be checked.
     Nobody,
 }
 
@@ -73,7 +73,7 @@ pub struct DirectoryAttempt<'a> {
 #[derive(Default)]
 struct Places(Mutex<Vec<QueueKey>>);
 
-/// Maximum number of waiting sign-ins of one network: a quarter of those that a directory accepts.
+/// Maximum number of waiting sign-ins of one network: a quarter of the places of a directory.
 const MAX_PLACES: usize = 16;
 
 /// Place of a waiting sign-in. Freed on drop.
@@ -165,8 +165,8 @@ impl Sources {
         self.0.iter().find(is_responsible)
     }
 
-    /// Returns whether the user's source has not been read for so long that the user's access is
-    /// unknown, or is no longer configured.
+    /// Returns whether it is unknown if the user still has access: the user's source was not read for
+    /// `stale_seconds`, or is no longer configured.
     pub fn is_stale(&self, user: &User, now: UnixTime) -> bool {
         let Some(source) = &user.source else { return false };
         self.directory(&source.link.source).is_none_or(|directory| directory.is_stale(now))
@@ -221,8 +221,7 @@ impl Sealgate {
         }
     }
 
-    /// Checks the password at the directory. On success, stores what the directory reports about the
-    /// user.
+    /// Checks the password at the directory. On success, stores the directory's report about the user.
     ///
     /// # Errors
     /// When the store fails.
@@ -286,7 +285,7 @@ impl Sealgate {
         Ok(())
     }
 
-    /// Stores what a directory reports about a known user. If another user has the new names, the
+    /// Stores a directory's report about a known user. If another user has the new names, the
     /// user keeps the previous ones, and everything else takes effect.
     ///
     /// # Errors
@@ -307,8 +306,8 @@ impl Sealgate {
         Ok(self.apply_source_entry(source, &with_names, event).await?.ok())
     }
 
-    /// Stores what a directory reports about a user. Returns why a sign-in is refused if the names of
-    /// the user cannot be stored.
+    /// Stores a directory's report about a user. Returns why a sign-in is refused if the names of the
+    /// user cannot be stored.
     ///
     /// # Errors
     /// When the store fails.

@@ -100,19 +100,9 @@ impl Guesses {
         let settings = &ctx.sealgate.config.login;
         let pace = Pace::strict(settings.failures_per_account, settings.window);
         let user = link.lookup_key();
-        match ctx
-            .sealgate
-            .limits
-            .count_guess(&[(LimitKey::text("login_directory", user.as_bytes()), pace)], ctx.now)
-            .await
-        {
-            Ok(Ok(counted)) => {
-                self.counted.push(counted);
-                Ok(Ok(()))
-            }
-            Ok(Err(seconds)) => Ok(Err(seconds)),
-            Err(error) => Err(not_counted(&error)),
-        }
+        let key = LimitKey::text("login_directory", user.as_bytes());
+        let counted = ctx.sealgate.limits.count_guess(&[(key, pace)], ctx.now).await;
+        Ok(counted.map_err(|error| not_counted(&error))?.map(|counted| self.counted.push(counted)))
     }
 
     /// Counts an attempt with a passkey.
