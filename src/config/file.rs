@@ -159,6 +159,23 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
+    /// Returns the tables of an array of tables. If the key is absent, returns one table with these
+    /// strings.
+    pub(super) fn sections_or(
+        &mut self,
+        key: &'static str,
+        default: [(&'static str, &'static str); 2],
+    ) -> Vec<Section<'r, 't>> {
+        if self.entries.contains_key(key) {
+            return self.sections(key);
+        }
+        let path = format!("{}[0]", self.join(key));
+        let spanned = |text| Spanned::new(0..0, DeString::Borrowed(text));
+        let string = |text| Spanned::new(0..0, DeValue::String(DeString::Borrowed(text)));
+        let entries = default.into_iter().map(|(key, text)| (spanned(key), string(text))).collect();
+        vec![self.child(path, Shape::Absent, entries)]
+    }
+
     /// Returns the string of a key without reading it. `None` if it is absent or not a string.
     pub(super) fn peek(&self, key: &str) -> Option<&str> {
         self.entries.get(key)?.get_ref().as_str()

@@ -9,11 +9,20 @@ use sealgate_config::{Config, Upstream};
 use super::{APP, REQUIRED, base, fault, faults, lines, parse, starts, warnings, with, with_app};
 
 #[test]
-fn application_needs_a_name_a_host_an_upstream_and_a_route() {
+fn application_needs_a_name_a_host_and_an_upstream() {
     let faults = faults(&format!("{REQUIRED}\n[[app]]"));
     let paths: Vec<_> = faults.iter().map(|fault| fault.split(':').next().unwrap()).collect();
-    assert_eq!(paths, ["app[0].name", "app[0].host", "app[0].upstreams", "app[0].route"]);
+    assert_eq!(paths, ["app[0].name", "app[0].host", "app[0].upstreams"]);
     starts(&fault(&with_app("[\"http://127.0.0.1:8081\"]", "[]")), "app[0].upstreams: is empty; ");
+}
+
+#[test]
+fn an_application_without_routes_requires_a_sign_in_everywhere() {
+    let app = "[[app]]\nname = \"wiki\"\nhost = \"wiki.example.com\"\nupstreams = [\"http://127.0.0.1:8081\"]\n\
+               max_body_bytes = 5000\n";
+    let route = "[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n";
+    assert_eq!(parse(&format!("{REQUIRED}\n{app}")).apps, parse(&format!("{REQUIRED}\n{app}{route}")).apps);
+    starts(&fault(&format!("{REQUIRED}\n{app}route = []\n")), "app[0].route: is empty; ");
 }
 
 #[test]

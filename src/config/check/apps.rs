@@ -298,9 +298,9 @@ struct OfApp<'a> {
 }
 
 fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
-    let sections = app.sections("route");
+    let sections = app.sections_or("route", [("path", "/"), ("access", "signed_in")]);
     if sections.is_empty() {
-        app.missing("route", "add at least one [[app.route]]; requests that match no route are refused");
+        app.fault("route", "is empty; add [[app.route]], or leave it out to require a sign-in for every path");
     }
     let mut taken = TakenRules::default();
     let routes: Vec<_> = sections.into_iter().map(|section| route(section, of_app, own, files, &mut taken)).collect();
