@@ -14,10 +14,13 @@ fn password() -> SecretString {
     SecretString::from("password of anna")
 }
 
+/// Far above every timeout of these tests, because a busy machine must not fail a test.
+const LATE: Duration = Duration::from_mins(1);
+
 #[tokio::test]
 async fn waiting_sign_ins_end_at_the_deadline_and_later_ones_succeed() {
     let server = Slapd::start(&user("anna", ""));
-    let keys = Keys { servers: &[server.url()], more: "timeout_seconds = 2", ..Keys::default() };
+    let keys = Keys { servers: &[server.url()], more: "timeout_seconds = 5", ..Keys::default() };
     let directory = Arc::new(open(&keys));
     directory.enter("anna").await;
     server.suspend();
@@ -32,18 +35,14 @@ async fn waiting_sign_ins_end_at_the_deadline_and_later_ones_succeed() {
     for attempt in attempts {
         kinds.push(attempt.await.unwrap());
     }
-    assert!(
-        start.elapsed() >= Duration::from_secs(2) && start.elapsed() < Duration::from_secs(8),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() >= Duration::from_secs(5) && start.elapsed() < LATE, "{:?}", start.elapsed());
     let busy = kinds.iter().filter(|kind| **kind == LdapFaultKind::Busy).count();
     assert_eq!(busy, 16, "{kinds:?}");
     assert!(kinds.iter().all(|kind| matches!(kind, LdapFaultKind::Busy | LdapFaultKind::Deadline)), "{kinds:?}");
     assert_eq!(directory.waiting(), 0);
     let start = Instant::now();
     directory.sign_in("anna", &password()).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(6));
+    assert!(start.elapsed() < LATE, "{:?}", start.elapsed());
     server.resume();
     directory.enter("anna").await;
 }
@@ -152,7 +151,7 @@ async fn bytes_before_tls_are_refused() {
     let success = [0x30, 0x0c, 2, 1, 1, 0x78, 7, 0x0a, 1, 0, 4, 0, 4, 0];
     let bind = [0x30, 0x0c, 2, 1, 1, 0x61, 7, 0x0a, 1, 0, 4, 0, 4, 0];
     let server = hostile([success, bind].concat());
-    let keys = Keys { servers: &[server], more: "starttls = true\ntimeout_seconds = 1", ..Keys::default() };
+    let keys = Keys { servers: &[server], more: "starttls = true\ntimeout_seconds = 20", ..Keys::default() };
     let fault = open(&keys).sign_in("anna", &password()).await.unwrap_err();
     assert_eq!(fault.kind(), LdapFaultKind::Tls);
     assert!(fault.to_string().contains("data before TLS"), "{fault}");
@@ -184,7 +183,7 @@ async fn malformed_and_useless_entries_are_faults() {
     let wrong_types = |_: &[u8]| vec![element(0x64, &[&element(0x30, &[]), &element(4, &[])])];
     let referral = |_: &[u8]| vec![element(0x73, &[&element(4, &[b"ldap://127.0.0.1:9/"])])];
     let sign_in = async |answer: Script| {
-        let keys = Keys { servers: &[scripted(answer)], more: "timeout_seconds = 1", ..Keys::default() };
+        let keys = Keys { servers: &[scripted(answer)], more: "timeout_seconds = 5", ..Keys::default() };
         open(&keys).sign_in("anna", &password()).await
     };
     let faulty: [Script; 4] = [no_id, truncated, no_attributes, wrong_types];

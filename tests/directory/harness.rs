@@ -40,12 +40,14 @@ pub(crate) struct Keys<'k> {
 /// Returns the text of a configuration with the directory `corp`.
 pub(crate) fn config(keys: &Keys<'_>) -> String {
     let Keys { servers, more, users, groups } = keys;
+    // Long, because a busy machine must not fail a test.
+    let timeout = if more.contains("timeout_seconds") { "" } else { "timeout_seconds = 20" };
     format!(
         "issuer = \"https://id.test\"\nhsm = {{ module = \"m\", token_label = \"t\", pin_file = \"p\" }}\n\
          store.path = \"s\"\n[server]\nlisten = [\"127.0.0.1:80\"]\ntls = {{ certificate = \"c\", key = \"k\" }}\n\
          [[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\nupstreams = [\"http://127.0.0.1:1\"]\n\
          [[app.route]]\npath = \"/\"\naccess = \"public\"\n\
-         [[directory]]\nname = \"corp\"\nkind = \"ldap\"\nservers = {servers:?}\ndomains = [\"example.test\"]\n{more}\n\
+         [[directory]]\nname = \"corp\"\nkind = \"ldap\"\nservers = {servers:?}\ndomains = [\"example.test\"]\n{more}\n{timeout}\n\
          [directory.bind]\ndn = \"{SERVICE_DN}\"\npassword_file = \"password\"\n\
          [directory.users]\nbase = \"ou=people,{BASE}\"\n{users}\n\
          [directory.groups]\nbase = \"ou=groups,{BASE}\"\n{groups}\n"
