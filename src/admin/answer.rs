@@ -223,7 +223,7 @@ shown! {
         username: Username = user.username;
         phone_number: String = user.phone_number;
         picture: String = user.picture;
-        /// Directory that keeps the account, with what it last reported.
+        /// Directory of the account, with its last report.
         source: UserSource = user.source;
         sessions_ended: usize = None;
         grants_ended: usize = None;

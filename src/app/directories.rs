@@ -11,10 +11,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::app::server::Stop;
-use sealgate_core::sources::{DirectorySource, changed_kind};
+use sealgate_core::sources::DirectorySource;
 use sealgate_core::state::Sealgate;
-use sealgate_domain::audit::{Actor, AuditEvent};
-use sealgate_domain::source::{SourceEntry, SourceId, SourceState, is_mass_loss};
+use sealgate_domain::source::{SourceEntry, SourceId, is_mass_loss};
 use sealgate_domain::user::User;
 use sealgate_store::StoreError;
 use sealgate_system::metrics::DirectoryReadOutcome;
@@ -48,13 +47,12 @@ async fn keep_current(sealgate: Arc<Sealgate>, source: Arc<DirectorySource>, mut
     }
 }
 
-/// Reads the users who have access, and applies what the directory reports. Returns whether the
-/// round was complete.
+/// Reads the users who have access, and applies the changes. Returns whether the round was complete.
 async fn round(sealgate: &Sealgate, source: &DirectorySource) -> bool {
     let outcome = match read(sealgate, source).await {
         Ok(outcome) => outcome,
         Err(error) => {
-            tracing::error!(directory = %source.name(), %error, "cannot save what the directory reports");
+            tracing::error!(directory = %source.name(), %error, "cannot save the changes of users in the directory");
             DirectoryReadOutcome::Failed
         }
     };
@@ -99,8 +97,7 @@ async fn read(sealgate: &Sealgate, source: &DirectorySource) -> Result<Directory
     Ok(DirectoryReadOutcome::Complete { users: users.len(), at: at.seconds() })
 }
 
-/// Applies what the directory reports about one user. If `is_held_back`, ignores that the user is
-/// gone.
+/// Applies the directory's report about one user. If `is_held_back`, ignores that the user is gone.
 async fn apply(
     sealgate: &Sealgate,
     source: &DirectorySource,
@@ -109,16 +106,9 @@ async fn apply(
     is_held_back: bool,
 ) -> Result<(), StoreError> {
     let Some(own) = &user.source else { return Ok(()) };
-    let Some(entry) = entries.get(&own.link.id) else {
-        if is_held_back {
-            return Ok(());
-        }
-        if let Some(user) = sealgate.store.set_source_state(&own.link, SourceState::Gone, sealgate.clock.now()).await? {
-            let gone = AuditEvent::new(sealgate.clock.now(), changed_kind(&user), Actor::Server).for_subject(user.sub);
-            sealgate.audit.note(gone.with_detail(format!("gone from directory {}", source.name())));
-        }
-        return Ok(());
-    };
-    sealgate.refresh_source_user(source, user, entry).await?;
-    Ok(())
+    match entries.get(&own.link.id) {
+        Some(entry) => sealgate.refresh_source_user(source, user, entry).await.map(drop),
+        None if is_held_back => Ok(()),
+        None => sealgate.record_gone(&own.link).await,
+    }
 }

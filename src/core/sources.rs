@@ -4,6 +4,7 @@
 //! again in the background. If that fails for `stale_seconds`, their requests are refused with 503
 //! until the source answers again.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,12 +19,12 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
-use sealgate_ldap::{LdapDirectory, LdapFault, LdapSignIn, LdapSignInAttempt};
-
-pub use sealgate_ldap::LdapRefusal;
+use sealgate_ldap::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
 use sealgate_store::{SourceOutcome, StoreError};
 use sealgate_system::clock::{Clock, random};
 use sealgate_system::metrics::{DirectoryReadOutcome, DirectorySignInOutcome, Metrics};
+
+pub use sealgate_ldap::LdapRefusal;
 
 /// All sources of users.
 pub struct Sources(Vec<Arc<DirectorySource>>);
@@ -59,6 +60,10 @@ pub enum SourceSignIn {
     /// The source did not decide. The sign-in can be repeated.
     Unavailable,
 }
+
+/// A directory cannot check a password now. The sign-in can be repeated.
+#[derive(Debug)]
+pub struct DirectoryUnavailable;
 
 /// Sign-in at a directory whose user was searched, and whose password is not checked yet.
 pub struct DirectoryAttempt<'a> {
@@ -202,22 +207,26 @@ impl Sealgate {
     /// no user can have.
     ///
     /// # Errors
-    /// [`SourceSignIn::Unavailable`] if the directory does not answer.
+    /// [`DirectoryUnavailable`] if the directory does not answer, or if the sender's network has too
+    /// many sign-ins at once.
     pub async fn find_at<'a>(
         &self,
         source: &'a DirectorySource,
         sender: QueueKey,
         typed: &str,
         password: &'a SecretString,
-    ) -> Result<Option<DirectoryAttempt<'a>>, SourceSignIn> {
+    ) -> Result<Option<DirectoryAttempt<'a>>, DirectoryUnavailable> {
         let begun = Instant::now();
         let Some(place) = source.places.take(sender) else {
-            tracing::warn!(directory = %source.name(), "a network has many sign-ins at once; one is refused");
-            return Err(SourceSignIn::Unavailable);
+            self.report_unavailable(source, &"a network has many sign-ins at once", begun);
+            return Err(DirectoryUnavailable);
         };
         match source.directory.find(typed, password).await {
             Ok(found) => Ok(found.map(|attempt| DirectoryAttempt { source, attempt, begun, _place: place })),
-            Err(fault) => Err(self.is_away(source, &fault, begun)),
+            Err(fault) => {
+                self.report_unavailable(source, &fault, begun);
+                Err(DirectoryUnavailable)
+            }
         }
     }
 
@@ -246,7 +255,10 @@ impl Sealgate {
             }
             Ok(LdapSignIn::Wrong) => SourceSignIn::Wrong,
             Ok(LdapSignIn::Refused(refusal)) => SourceSignIn::Refused(refusal),
-            Err(fault) => return Ok(self.is_away(source, &fault, begun)),
+            Err(fault) => {
+                self.report_unavailable(source, &fault, begun);
+                return Ok(SourceSignIn::Unavailable);
+            }
         };
         let outcome = match &signed_in {
             SourceSignIn::User(_) => DirectorySignInOutcome::Succeeded,
@@ -259,11 +271,11 @@ impl Sealgate {
         Ok(signed_in)
     }
 
-    fn is_away(&self, source: &DirectorySource, fault: &LdapFault, begun: Instant) -> SourceSignIn {
+    /// Logs and counts a password that a directory could not check.
+    fn report_unavailable(&self, source: &DirectorySource, fault: &dyn Display, begun: Instant) {
         tracing::error!(directory = %source.name(), %fault, "the directory cannot check a password");
         let (name, outcome) = (source.name().as_str(), DirectorySignInOutcome::Unavailable);
         self.metrics.directory_signed_in(name, outcome, begun.elapsed().as_secs_f64());
-        SourceSignIn::Unavailable
     }
 
     /// Reads the users of the same directory again who have the names of this entry. They may have
@@ -304,6 +316,18 @@ impl Sealgate {
             this user, so the user keeps the previous ones");
         let with_names = entry.clone().with_names_of(user);
         Ok(self.apply_source_entry(source, &with_names, event).await?.ok())
+    }
+
+    /// Records that a source no longer has an account, and ends all access of its user.
+    ///
+    /// # Errors
+    /// When the store fails. The call can be repeated.
+    pub async fn record_gone(&self, link: &SourceLink) -> Result<(), StoreError> {
+        if let Some(user) = self.store.set_source_state(link, SourceState::Gone, self.clock.now()).await? {
+            let event = AuditEvent::new(self.clock.now(), changed_kind(&user), Actor::Server).for_subject(user.sub);
+            self.audit.note(event.with_detail(format!("gone from directory {}", link.source)));
+        }
+        Ok(())
     }
 
     /// Stores a directory's report about a user. Returns why a sign-in is refused if the names of the
@@ -351,19 +375,25 @@ impl Sealgate {
     pub async fn read_user_again(&self, user: User) -> Result<Option<User>, Failure> {
         let Some(own) = &user.source else { return Ok(Some(user)) };
         let source = self.sources.directory(&own.link.source).ok_or(Failure::Unavailable)?;
-        let entries = source.directory.read(std::slice::from_ref(&own.link.id)).await.map_err(|fault| {
+        let unavailable = |fault: &dyn Display| {
             tracing::error!(directory = %source.name(), %fault, "the directory cannot be read");
             Failure::Unavailable
-        })?;
-        let now = match entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id)) {
-            Some(entry) => self.refresh_source_user(source, &user, &entry).await?,
-            None => self.store.set_source_state(&own.link, SourceState::Gone, self.clock.now()).await?.map(Box::new),
         };
-        Ok(now.map(|user| *user).filter(User::is_enabled))
+        // The groups of a user can take many searches, and a request waits for them.
+        let reading = source.directory.read(std::slice::from_ref(&own.link.id));
+        let read = tokio::time::timeout(source.settings.timeout, reading).await.map_err(|late| unavailable(&late))?;
+        let entries = read.map_err(|fault| unavailable(&fault))?;
+        let entry = entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id));
+        let Some(entry) = entry else {
+            self.record_gone(&own.link).await?;
+            return Ok(None);
+        };
+        let user = self.refresh_source_user(source, &user, &entry).await?;
+        Ok(user.map(|user| *user).filter(User::is_enabled))
     }
 }
 
-/// Returns the kind of event for a user whom a source has changed.
-pub fn changed_kind(user: &User) -> AuditKind {
+/// Returns the kind of event for a user that a source has changed.
+fn changed_kind(user: &User) -> AuditKind {
     if user.is_enabled() { AuditKind::UserChanged } else { AuditKind::UserDisabled }
 }

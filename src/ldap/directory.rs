@@ -139,7 +139,7 @@ impl LdapDirectory {
         Ok(Self { servers, clock, sids: SidNames::default(), sign_ins, attributes })
     }
 
-    /// Returns the settings with which the directory was opened.
+    /// Returns the settings of the directory.
     pub fn settings(&self) -> &DirectorySettings {
         self.servers.settings()
     }

@@ -88,7 +88,7 @@ fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut UsersFile)) -> UsersFile {
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = 1 + memchr_iter(b'\n', before).count();
-            file.faults.push(LineFault::new(line, "the file is not UTF-8 from here on; save it as UTF-8"));
+            file.faults.push(LineFault::new(line, "this line and those below are not UTF-8; save the file as UTF-8"));
         }
         Ok(text) => read(text, &mut file),
     }

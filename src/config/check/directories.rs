@@ -173,7 +173,7 @@ fn is_this_machine(host: &str) -> bool {
 fn account_for_searches(mut section: Section<'_, '_>, files: &Files) -> Option<DirectoryAccount> {
     let name = section.required_text("dn", "write the DN of an account that may search", |text| {
         let parsed = dn(text)?;
-        // An empty name would search anonymously, whatever the password.
+        // With an empty name, the searches would be anonymous.
         if parsed.is_empty() {
             Err("is empty; write the DN of an account that may search".to_owned())
         } else {

@@ -15,7 +15,7 @@ use crate::sign_in::passkey::relying_party;
 use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
 use sealgate_core::password;
 use sealgate_core::password::QueueKey;
-use sealgate_core::sources::{DirectorySource, LdapRefusal, PasswordChecker, SourceSignIn};
+use sealgate_core::sources::{DirectorySource, DirectoryUnavailable, LdapRefusal, PasswordChecker, SourceSignIn};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -185,7 +185,7 @@ async fn check_at_directory(
     let found = match ctx.sealgate.find_at(source, queue, typed, password).await {
         Ok(Some(found)) => found,
         Ok(None) => return wrong_at_directory(ctx, queue, password).await,
-        Err(_) => return Ok(PasswordCheck::DirectoryAway),
+        Err(DirectoryUnavailable) => return Ok(PasswordCheck::DirectoryAway),
     };
     if let Some(link) = found.link()
         && let Err(seconds) = guesses.count_directory_user(ctx, &link).await?
