@@ -264,7 +264,7 @@ pub(super) mod tests {
     #[test]
     fn a_file_that_is_not_utf_8_is_refused_with_its_line() {
         let file = super::read(b"email,name\na@b.test,Ay\xfee\n", &UsersSource::default());
-        assert_eq!(faults(&file), ["2: the file is not UTF-8 from here on; save it as UTF-8"]);
+        assert_eq!(faults(&file), ["2: this line and those below are not UTF-8; save the file as UTF-8"]);
         let file = super::read(b"\xff\xfee\0m\0", &UsersSource::default());
         assert_eq!(file.faults.len(), 1, "UTF-16, as a spreadsheet may write it");
     }
