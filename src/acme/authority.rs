@@ -6,8 +6,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, ExternalAccountKey, Identifier, NewAccount,
-    NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, ExternalAccountKey, Identifier,
+    NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use x509_parser::extensions::ParsedExtension;
 use zeroize::Zeroizing;
@@ -16,7 +16,7 @@ use sealgate_config::{AcmeChallenge, AcmeConfig};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::fetch::Web;
 
-use crate::fault::{AcmeFault, AcmeFaultKind};
+use crate::fault::{AcmeFault, AcmeFaultKind, kind_of};
 use crate::files::leaf;
 use crate::issue::{CertificateRequest, PendingChallenge, is_placeholder};
 use crate::renewal::CertificateValidity;
@@ -240,12 +240,13 @@ impl AcmeAuthority {
         };
         let replaced = wanted.current.and_then(|_| self.identifier(wanted.host));
         if let Some(replaced) = replaced {
-            match account.new_order(&new().replaces(replaced)).await.map_err(AcmeFault::from) {
-                // The authority does not support replacements, does not know the certificate, or
-                // regards it as replaced already. Place the order without a reference to the
-                // certificate.
-                Err(fault) if fault.kind == AcmeFaultKind::Rejected => {}
-                placed => return placed,
+            match account.new_order(&new().replaces(replaced)).await {
+                // The authority does not support replacements, does not know the certificate,
+                // regards it as replaced already, or fails while it searches the certificate. Place
+                // the order without a reference to the certificate.
+                Err(Error::Api(problem))
+                    if matches!(kind_of(&problem), AcmeFaultKind::Rejected | AcmeFaultKind::Unreachable) => {}
+                placed => return Ok(placed?),
             }
         }
         Ok(account.new_order(&new()).await?)

@@ -71,7 +71,8 @@ fn name(problem: &Problem) -> Option<&str> {
     problem.r#type.as_deref()?.strip_prefix("urn:ietf:params:acme:error:")
 }
 
-fn kind_of(problem: &Problem) -> AcmeFaultKind {
+/// Returns the kind of an error that the authority has reported.
+pub(crate) fn kind_of(problem: &Problem) -> AcmeFaultKind {
     match (name(problem), problem.status) {
         (Some("badNonce"), _) => AcmeFaultKind::BadNonce,
         (Some("accountDoesNotExist"), _) => AcmeFaultKind::NoAccount,

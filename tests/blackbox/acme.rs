@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use sealgate_domain::secret::from_base64url;
 use sealgate_system::tls::provider;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -202,7 +203,7 @@ impl Interceptor {
         let server = ServerConnection::new(Arc::new(server.unwrap())).unwrap();
         let mut client = StreamOwned::new(server, connection);
         let request = read_message(&mut client)?;
-        let line = request.lines().next()?.trim_end_matches(" HTTP/1.1").to_owned();
+        let line = request.lines().next()?.trim_end_matches(" HTTP/1.1").to_owned() + &payload(&request);
         self.requests.lock().unwrap().push((Instant::now(), line.clone()));
         let answer = if let Some(answer) = (self.answer)(&line) {
             answer.into_bytes()
@@ -228,6 +229,14 @@ impl Interceptor {
         client.conn.send_close_notify();
         client.flush().ok()
     }
+}
+
+/// Returns the signed text of a request, after a space.
+fn payload(request: &str) -> String {
+    let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let Ok(Value::Object(signed)) = serde_json::from_str(body) else { return String::new() };
+    let text = signed["payload"].as_str().and_then(from_base64url).unwrap_or_default();
+    format!(" {}", String::from_utf8_lossy(&text))
 }
 
 /// Reads a request with its body.
@@ -447,6 +456,12 @@ fn certificates_are_renewed_in_time_without_a_usable_suggestion() {
     let mut pebble = Pebble::prepare(instance.port, free_port(), 12);
     let count = AtomicUsize::new(0);
     let requests = Interceptor::start(&mut pebble, move |request| {
+        if request.contains("\"replaces\"") {
+            // Some authorities fail if they do not find the certificate.
+            let problem = json!({ "type": "urn:ietf:params:acme:error:serverInternal", "detail": "no such order" });
+            let json = "Content-Type: application/problem+json\r\n";
+            return Some(answer("500 Internal Server Error", json, &problem.to_string()));
+        }
         if !request.contains("renewalInfo") {
             return None;
         }
