@@ -137,7 +137,7 @@ pub fn user(text: &str) -> Result<UserRef, &'static str> {
 }
 
 pub(super) fn source(text: &str) -> Result<SourceName, &'static str> {
-    SourceName::parse(text).ok_or("not the name of a directory in the configuration")
+    SourceName::parse(text).ok_or("not the name of a directory or provider in the configuration")
 }
 
 pub(super) fn email(text: &str) -> Result<Email, &'static str> {

@@ -24,7 +24,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::session::SessionId;
-use sealgate_domain::source::SourceName;
+use sealgate_domain::source::{SourceLink, SourceName};
 use sealgate_domain::time::UnixTime;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
@@ -204,6 +204,20 @@ pub enum UserCommand {
         #[command(flatten)]
         password: NewPassword,
     },
+    /// Let a local user sign in with an account of a directory or an OpenID provider
+    ///
+    /// Removes the user's password and revokes all sessions and tokens. ID, roles, groups, two-factor methods and
+    /// consents stay. The source then keeps name and address.
+    #[serde(skip)]
+    Link(LinkArguments),
+    /// Form of `Link` that is sent to the server
+    #[command(skip)]
+    LinkUser { user: UserRef, link: SourceLink },
+    /// Make the user of a directory or an OpenID provider a local user without a password
+    ///
+    /// Revokes all sessions and tokens. The groups of the source are removed. A user whose account at the source is
+    /// disabled or gone stays disabled.
+    Unlink(UserRef),
     /// Disable a user: block sign-in and revoke all sessions and tokens
     Disable(UserToRevoke),
     /// Enable a disabled user
@@ -301,6 +315,20 @@ impl From<UserRef> for UserToRevoke {
     fn from(user: UserRef) -> Self {
         Self { user, wait: false }
     }
+}
+
+/// User to link, and an account at a source.
+#[derive(Debug, Clone, Args)]
+pub struct LinkArguments {
+    #[command(flatten)]
+    pub user: UserRef,
+    /// Name of the directory or provider in the configuration
+    #[arg(value_name = "SOURCE", value_parser = arguments::source)]
+    pub source: SourceName,
+    /// At a directory: the name that the user types to sign in. At an OpenID provider: the value of the claim in
+    /// subject_claim
+    #[arg(value_name = "ACCOUNT")]
+    pub account: String,
 }
 
 /// Format of exported users.

@@ -18,10 +18,11 @@ use sealgate_domain::profile::{
     MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_visible,
 };
 use sealgate_domain::secret::Secret;
+use sealgate_domain::source::SourceLink;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_domain::username::Username;
-use sealgate_store::{AddOutcome, AddressLeft, Ended, RenameOutcome};
+use sealgate_store::{AddOutcome, AddressLeft, Ended, LinkOutcome, RenameOutcome};
 use sealgate_system::clock::random;
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) -> Result<Answer, CommandError> {
@@ -43,6 +44,10 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) 
         UserCommand::Invite(_) => Err(CommandError::invalid("send the command invite_user or invite_many")),
         UserCommand::Set { user, changes } => set(context, &user, &changes).await,
         UserCommand::SetPassword { user, password } => set_password(context, &user, &password.secret).await,
+        // The command line sends `LinkUser` instead.
+        UserCommand::Link(_) => Err(CommandError::invalid("send the command link_user")),
+        UserCommand::LinkUser { user, link } => link_to(context, &user, &link).await,
+        UserCommand::Unlink(user) => unlink(context, &user).await,
         UserCommand::Disable(ending) => disable(context, &ending.user).await,
         UserCommand::Enable(user) => {
             let user = set_state(context, &user, UserState::Enabled).await?;
@@ -261,6 +266,51 @@ async fn set_password(
     let (user, ended) = change_and_end(context, user_ref, sub, |user| user.password = Some(hash.clone())).await?;
     context.record(context.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
+}
+
+async fn link_to(context: &CommandContext<'_>, user: &UserRef, link: &SourceLink) -> Result<Answer, CommandError> {
+    let sub = find(context, user).await?.sub;
+    let revocation = context.store.new_revocation(sub, EndReason::Administrator, context.clock.now());
+    let outcome = context.store.link_user(&revocation, link).await?;
+    link_changed(context, user, outcome, &format!("linked to {}", link.source)).await
+}
+
+async fn unlink(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
+    let before = find(context, user).await?;
+    let source = before.source.map(|source| source.link.source.to_string()).unwrap_or_default();
+    let revocation = context.store.new_revocation(before.sub, EndReason::Administrator, context.clock.now());
+    let outcome = context.store.unlink_user(&revocation).await?;
+    link_changed(context, user, outcome, &format!("unlinked from {source}")).await
+}
+
+/// Records a changed link, or returns why the link was not changed.
+async fn link_changed(
+    context: &CommandContext<'_>,
+    user: &UserRef,
+    outcome: LinkOutcome,
+    detail: &str,
+) -> Result<Answer, CommandError> {
+    match outcome {
+        LinkOutcome::Changed(user, ended) => {
+            let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
+            context.record(event.with_detail(format!("{detail}; {ended}"))).await;
+            Ok(with_ended(*user, ended))
+        }
+        LinkOutcome::Absent => Err(absent(user)),
+        LinkOutcome::Taken(holder) => Err(CommandError::Exists(format!(
+            "the account is already the user {holder}; delete that user (sealgate user delete {holder}) to link the \
+             account to another user"
+        ))),
+        LinkOutcome::HasSource(link) => Err(CommandError::Exists(format!(
+            "the user is already linked to {}; remove that link first (sealgate user unlink {user})",
+            link.source
+        ))),
+        LinkOutcome::IsLocal => Err(CommandError::invalid("the user is not linked to a directory or provider")),
+        LinkOutcome::NameTaken => Err(CommandError::Exists(
+            "another user now has the address or username of this user; change one of them first (sealgate user set)"
+                .to_owned(),
+        )),
+    }
 }
 
 async fn disable(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {

@@ -12,22 +12,27 @@ use serde_json::{Value, json};
 use crate::cli::access::StoreAccess;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{Output, text_of};
-use crate::cli::{password, users_file};
+use crate::cli::{directory, password, users_file};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
-    AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, MailCommand,
-    SessionCommand, UserCommand,
+    AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, LinkArguments,
+    MailCommand, SessionCommand, UserCommand,
 };
 use sealgate_admin::user_settings::InvitationTarget;
-use sealgate_config::{RegistrationMode, StoreConfig};
+use sealgate_config::{Config, RegistrationMode, StoreConfig};
 use sealgate_domain::client_rules;
 use sealgate_domain::secret::base64url;
 use sealgate_store::postgres::{PostgresSettings, wait_for_beats};
 
-/// Returns the command as it is sent. A new user without a password is invited.
-fn as_sent(command: Command) -> Result<Command, CommandFailure> {
+/// Returns the command as it is sent. A new user without a password is invited. An account at a
+/// directory is searched there.
+fn as_sent(command: Command, config: &Config) -> Result<Command, CommandFailure> {
     let invitee = match command {
+        Command::User(UserCommand::Link(LinkArguments { user, source, account })) => {
+            let link = directory::link(&source, &account, config)?;
+            return Ok(Command::User(UserCommand::LinkUser { user, link }));
+        }
         Command::User(UserCommand::Invite(arguments)) => match (*arguments).into() {
             InvitationTarget::One(invitee) => invitee,
             InvitationTarget::Many(from, mut invitees) => {
@@ -57,7 +62,7 @@ fn note_revoked_invitation() {
 }
 
 pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
-    let mut command = as_sent(command)?;
+    let mut command = as_sent(command, access.config())?;
     if let Some(password) = command.password_mut() {
         password.secret = password::read()?;
     }
@@ -239,6 +244,16 @@ fn of_user(command: &UserCommand, answer: &Facts<'_>) -> Option<Sentence> {
         UserCommand::RevokeInvitation(_) => format!("Revoked the invitation of user {name}"),
         UserCommand::Set { .. } => format!("Changed user {name}"),
         UserCommand::SetPassword { .. } => format!("Set the password of user {name}; revoked {}", ended()),
+        UserCommand::LinkUser { link, .. } => {
+            format!("Linked user {name} to {}; revoked {}", link.source, ended())
+        }
+        UserCommand::Unlink(_) if answer.text("state") == "disabled" => format!(
+            "Removed the link of user {name}, who stays disabled because the account at the source is; revoked {}",
+            ended()
+        ),
+        UserCommand::Unlink(_) => {
+            format!("Removed the link of user {name}, who now has no password; revoked {}", ended())
+        }
         UserCommand::Disable(_) => format!("Disabled user {name}; revoked {}", ended()),
         UserCommand::Enable(_) => format!("Enabled user {name}"),
         UserCommand::Delete(_) => format!("Deleted user {name}"),

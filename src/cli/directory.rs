@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use super::access::StoreAccess;
 use super::command;
@@ -13,7 +13,7 @@ use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use sealgate_admin::command::{Command, DirectoryCommand};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
-use sealgate_domain::source::SourceEntry;
+use sealgate_domain::source::{SourceEntry, SourceLink, SourceName};
 use sealgate_ldap::{CheckStep, CheckStepOutcome, DirectoryCheck, LdapDirectory};
 use sealgate_system::clock::SystemClock;
 
@@ -75,6 +75,27 @@ fn wanted<'c>(directory: Option<&str>, config: &'c Config) -> Result<Vec<&'c Dir
     Ok(wanted)
 }
 
+/// Searches an account by the name that its user types, and returns the link to it.
+pub(super) fn link(source: &SourceName, account: &str, config: &Config) -> Result<SourceLink, CommandFailure> {
+    let wanted = wanted(Some(source.as_str()), config)?;
+    let runtime = runtime()?;
+    for settings in wanted {
+        let Checked { check, .. } = runtime.block_on(check(settings, Some(account), &config.login));
+        if let Some(user) = check.user {
+            return Ok(SourceLink { source: source.clone(), id: user.id });
+        }
+        if let Some(step) = check.steps.iter().find(|step| step.outcome == CheckStepOutcome::Failed) {
+            return Err(CommandFailure::line(format_args!("{source}: {account}: {}", step.text)));
+        }
+    }
+    Err(CommandFailure::line(format_args!("{source} has no account with the name {account}")))
+}
+
+fn runtime() -> Result<Runtime, CommandFailure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))
+}
+
 fn check_all(
     directory: Option<&str>,
     find: Option<&str>,
@@ -82,8 +103,7 @@ fn check_all(
     output: &Output,
 ) -> Result<(), CommandFailure> {
     let wanted = wanted(directory, config)?;
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
+    let runtime = runtime()?;
     let checked: Vec<_> =
         wanted.into_iter().map(|settings| runtime.block_on(check(settings, find, &config.login))).collect();
     output.result(&json!({ "directories": checked.iter().map(as_json).collect::<Vec<_>>() }), || {

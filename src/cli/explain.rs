@@ -56,6 +56,7 @@ pub(super) fn run(
     let ExplainArguments { method, url, token, user, from, level } = arguments;
     let now = SystemClock.now();
     let mut is_disabled = false;
+    let mut shown_user = None;
     let (asker, fault) = match (token, user) {
         (Some(token), _) => match by_token(&read(token)?, access, now)? {
             Ok(asker) => (asker, None),
@@ -65,6 +66,7 @@ pub(super) fn run(
             let user = find(user, access)?;
             // A disabled user has no session.
             is_disabled = !user.is_enabled();
+            shown_user = Some(user.clone());
             (if user.is_enabled() { Asker::User(Box::new(user), level) } else { Asker::Anonymous }, None)
         }
         (None, None) => (Asker::Anonymous, None),
@@ -90,7 +92,7 @@ pub(super) fn run(
         }
         reason => advice(reason),
     };
-    print(&explanation, advice, output)
+    print(&explanation, shown_user.as_ref(), advice, output)
 }
 
 fn read(token: String) -> Result<String, CommandFailure> {
@@ -155,7 +157,22 @@ fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure>
         .map_err(|error| CommandFailure::line(format_args!("cannot read the user: {error}")))
 }
 
-fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Result<(), CommandFailure> {
+/// Returns the groups of a user, each with the source that reports it.
+fn groups(user: &User) -> Vec<(&str, &str)> {
+    let local = user.groups.iter().map(|group| (group.as_str(), "local"));
+    let of_source = user.source.iter().flat_map(|source| {
+        let name = source.link.source.as_str();
+        source.groups.iter().map(move |group| (group.as_str(), name))
+    });
+    local.chain(of_source).collect()
+}
+
+fn print(
+    explanation: &Explanation,
+    user: Option<&User>,
+    advice: Option<&str>,
+    output: &Output,
+) -> Result<(), CommandFailure> {
     let Explanation { app, rule, forwarded, status, reason, claim, headers, login, upstream } = explanation;
     let login = login.as_ref().map(|account| match account {
         LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
@@ -171,6 +188,13 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
     });
     if let Some(login) = &login {
         object["login"] = json!(login);
+    }
+    if let Some(user) = user {
+        let groups = groups(user).into_iter().map(|(name, from)| json!({ "name": name, "from": from }));
+        object["groups"] = groups.collect();
+        object["source"] = json!(user.source.as_ref().map(|source| {
+            json!({ "name": source.link.source, "state": source.state, "changed_at": source.changed_at })
+        }));
     }
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
@@ -191,6 +215,16 @@ fn print(explanation: &Explanation, advice: Option<&str>, output: &Output) -> Re
             let (servers, protocol) = (upstream.servers.join(" "), upstream.protocol.as_str());
             format!("upstream:  {servers} {}\nprotocol:  {protocol}\n", upstream.path)
         }));
+        if let Some(user) = user {
+            text.extend(
+                user.source
+                    .iter()
+                    .map(|source| format!("source:    {} ({})\n", source.link.source, source.state.as_str())),
+            );
+            text.extend(
+                groups(user).iter().map(|(name, from)| printable(&format!("group:     {name}  ({from})")) + "\n"),
+            );
+        }
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
     })

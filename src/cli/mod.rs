@@ -277,7 +277,7 @@ mod tests {
     ///
     /// `delete` removes an object permanently. `revoke` ends access. `remove` ends a membership (of
     /// a node, of a published key) and keeps the object. `retire` lets a signing key end in order.
-    const VERBS: [&str; 31] = [
+    const VERBS: [&str; 33] = [
         "activate",
         "add",
         "admit",
@@ -293,6 +293,7 @@ mod tests {
         "import",
         "init",
         "invite",
+        "link",
         "list",
         "remove",
         "request",
@@ -306,6 +307,7 @@ mod tests {
         "show",
         "test",
         "unblock",
+        "unlink",
         "upgrade",
         "verify",
         "revoke-all",

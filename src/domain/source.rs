@@ -114,6 +114,18 @@ pub enum SourceState {
     Gone,
 }
 
+impl SourceState {
+    /// Returns the name in records and answers.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Enabled => "enabled",
+            Self::Disabled => "disabled",
+            Self::Expired => "expired",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// Link of a user to a source, with what the source last reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserSource {

@@ -1,5 +1,7 @@
 //! Users of an LDAP directory, with OpenLDAP and the program as processes.
 
+mod linking;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -132,6 +134,9 @@ async fn a_directory_user_reaches_the_application_with_the_groups_of_the_directo
     assert_eq!(world.status(&otto, "/staff").await, 200);
     let explained = world.instance.json(&["explain", &world.instance.app_url("/staff"), "--user", "anna"]);
     assert_eq!(explained["forwarded"], true, "{explained}");
+    assert_eq!(explained["groups"], serde_json::json!([{ "name": "corp:staff", "from": "corp" }]));
+    let explained = world.instance.run(&["explain", &world.instance.app_url("/staff"), "--user", "otto"]);
+    assert!(explained.contains("source:    corp (enabled)\ngroup:     corp:staff  (local)\n"), "{explained}");
 
     // The same account has the same sub at each sign-in, also by another name.
     let (_, page) = world.enter("ANNA@example.test", "password of anna").await;

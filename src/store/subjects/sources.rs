@@ -13,13 +13,14 @@ use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::subjects::registry::user_creation;
-use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use crate::subjects::revocations::Revocation;
+use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::grant::{EndReason, Grant};
 use sealgate_domain::session::Session;
-use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState};
+use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Subject, User};
+use sealgate_domain::user::{Subject, User, UserState};
 
 /// Time for which a loss of accounts stays accepted. All nodes of a cluster read in this time.
 const LOSS_ACCEPTANCE: Duration = Duration::from_mins(5);
@@ -37,6 +38,23 @@ pub enum SourceOutcome {
     NameTaken,
     /// The source reports neither an address nor a username for a new user. Nothing was written.
     Nameless,
+}
+
+/// Outcome of linking a user to a source, or of removing the link. Except for `Changed`, nothing was
+/// written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum LinkOutcome {
+    Changed(Box<User>, Ended),
+    Absent,
+    /// Another user is linked to the account at the source.
+    Taken(Subject),
+    /// The user already has a source.
+    HasSource(SourceLink),
+    /// The user has no source.
+    IsLocal,
+    /// Another user has the address or the username.
+    NameTaken,
 }
 
 impl Store {
@@ -121,6 +139,69 @@ impl Store {
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// Links a local user to an account at a source. The source's sign-in replaces the user's password,
+    /// and all access ends. Retries on conflicts.
+    ///
+    /// # Errors
+    /// Returns the store's error. The call can be repeated.
+    pub async fn link_user(&self, revocation: &Revocation, link: &SourceLink) -> Result<LinkOutcome, StoreError> {
+        let index = table::source_link(&link.lookup_key());
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.user_record(revocation.subject).await? else { return Ok(LinkOutcome::Absent) };
+            if let Some(source) = loaded.value.source {
+                return Ok(LinkOutcome::HasSource(source.link));
+            }
+            if let Some(holder) = self.load::<Subject>(index.clone()).await? {
+                return Ok(LinkOutcome::Taken(holder.value));
+            }
+            let (state, changed_at) = (SourceState::Enabled, revocation.at);
+            let source = UserSource { link: link.clone(), groups: BTreeSet::new(), state, changed_at };
+            let next = User { source: Some(source), password: None, updated_at: changed_at, ..loaded.value.clone() };
+            if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Makes the user of a source a local user without a password. All access ends. Retries on
+    /// conflicts.
+    ///
+    /// A user whose account at the source is not enabled is disabled, so that unlinking does not give
+    /// access back.
+    ///
+    /// # Errors
+    /// Returns the store's error. The call can be repeated.
+    pub async fn unlink_user(&self, revocation: &Revocation) -> Result<LinkOutcome, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.user_record(revocation.subject).await? else { return Ok(LinkOutcome::Absent) };
+            if loaded.value.source.is_none() {
+                return Ok(LinkOutcome::IsLocal);
+            }
+            let state = if loaded.value.is_enabled() { UserState::Enabled } else { UserState::Disabled };
+            let next = User { source: None, state, updated_at: revocation.at, ..loaded.value.clone() };
+            if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
+    /// Writes a user whose link has changed, and ends all access. Returns `None` on a conflict.
+    async fn replace_and_end(
+        &self,
+        loaded: &Loaded<User>,
+        next: User,
+        revocation: &Revocation,
+    ) -> Result<Option<LinkOutcome>, StoreError> {
+        let Ok(changes) = self.rename_changes(loaded, &next).await? else { return Ok(Some(LinkOutcome::NameTaken)) };
+        let changes = self.opened_without_links(changes, Some(revocation)).await?;
+        if self.commit(changes).await? == Committed::Conflict {
+            return Ok(None);
+        }
+        Ok(Some(LinkOutcome::Changed(Box::new(next), self.carry_out(revocation).await?)))
     }
 
     /// Accepts for five minutes that a source has lost many accounts.
