@@ -326,7 +326,7 @@ pub struct LinkArguments {
     #[arg(value_name = "SOURCE", value_parser = arguments::source)]
     pub source: SourceName,
     /// At a directory: the name that the user types to sign in. At an OpenID provider: the value of the claim in
-    /// subject_claim
+    /// `subject_claim`
     #[arg(value_name = "ACCOUNT")]
     pub account: String,
 }
