@@ -67,7 +67,7 @@ pub use security::{
     SecurityProblem, UnnamedFactor, default_factor_name,
 };
 pub use sign_in::{
-    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
+    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, ConsentResource, LoginPage, LoginProblem, PasskeyOffer, Publisher,
     ReturnFormPage, SignedOutPage,
 };
 
