@@ -50,9 +50,10 @@ impl Consent {
     pub fn covers(&self, scope: Scope, resource: Option<&ResourceAccess>) -> bool {
         match resource {
             None => scope.is_subset_of(self.scope),
-            Some(resource) => self.resources.get(&resource.id).is_some_and(|given| {
-                scope.is_subset_of(given.scope) && resource.scopes.is_subset(&given.scopes)
-            }),
+            Some(resource) => self
+                .resources
+                .get(&resource.id)
+                .is_some_and(|given| scope.is_subset_of(given.scope) && resource.scopes.is_subset(&given.scopes)),
         }
     }
 

@@ -74,7 +74,8 @@ impl Scope {
 
     /// Parses a space-separated list. Returns the supported values, and the others in order.
     pub fn with_others(text: &str) -> (Self, Vec<&str>) {
-        let is_other = |value: &&str| !value.is_empty() && !ScopeValue::ALL.iter().any(|known| known.as_str() == *value);
+        let is_other =
+            |value: &&str| !value.is_empty() && !ScopeValue::ALL.iter().any(|known| known.as_str() == *value);
         (Self::known_in(text), text.split(' ').filter(is_other).collect())
     }
 

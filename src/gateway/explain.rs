@@ -223,9 +223,7 @@ fn decide(
         index,
         app,
         issuer: config.issuer.as_str(),
-        resource: app
-            .is_resource()
-            .then(|| Cow::Owned(app.origin_at(&config.issuer, app.covered_host(host).as_ref()))),
+        resource: app.is_resource().then(|| Cow::Owned(app.origin_at(&config.issuer, app.covered_host(host).as_ref()))),
         rule,
         is_by_network: place.has_networks(),
         destination: Destination::None,

@@ -83,7 +83,14 @@ async fn grants_are_listed_and_ended_by_user_client_and_session() {
 
 pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
     let (client, now) = (ClientId::parse(client).unwrap(), SystemClock.now());
-    let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now, incarnation: Some(7), resources: BTreeMap::new() };
+    let consent = Consent {
+        subject,
+        client: client.clone(),
+        scope: Scope::all(),
+        at: now,
+        incarnation: Some(7),
+        resources: BTreeMap::new(),
+    };
     let code = Code {
         client,
         redirect_uri: "https://rp.test/cb".to_owned(),

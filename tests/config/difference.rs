@@ -283,6 +283,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("\"ascii-percent\"", "\"utf8\""),
         ("groups_delimiter = \",\"", "groups_delimiter = \";\""),
         ("trusted_issuers = []", "trusted_issuers = [\"corp\"]"),
+        ("\"Read pages\"", "\"Read all pages\""),
         ("pass_headers = []", "pass_headers = [\"Remote-User\"]"),
         ("X-Forwarded-Name = \"name\"", "X-Forwarded-Other = \"name\""),
     ];

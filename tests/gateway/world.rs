@@ -300,8 +300,7 @@ impl World {
     }
 
     async fn access_token_with(&self, browser: &crate::browser::Browser<'_>, more: &[(&str, &str)]) -> String {
-        let fields =
-            [("client_id", "api"), ("response_type", "code"), ("redirect_uri", "https://rp.test/cb")];
+        let fields = [("client_id", "api"), ("response_type", "code"), ("redirect_uri", "https://rp.test/cb")];
         let query = encode(&[&fields[..], more].concat());
         let page = browser.open(&format!("https://id.test/oauth/authorize?{query}")).await;
         let back = if crate::browser::is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };

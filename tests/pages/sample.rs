@@ -10,8 +10,8 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
-    AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage, ConsentResource,
-    CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
+    AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
+    ConsentResource, CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
     ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, MaintenancePage,
     NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage,
     Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
@@ -290,7 +290,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         (ScopeValue::Phone, Vec::new()),
         (ScopeValue::Groups, sample.values.clone()),
     ];
-    let resource = ConsentResource { app: client, id: "https://wiki.example.com", scopes: vec!["Read pages", sample.person] };
+    let resource =
+        ConsentResource { app: client, id: "https://wiki.example.com", scopes: vec!["Read pages", sample.person] };
     let consent_for = |resource, publisher, website, scopes, offline_access| {
         html(&ConsentPage {
             frame: frame(),
@@ -312,9 +313,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             offline_access,
         })
     };
-    let consent = |publisher, website, scopes, offline_access| {
-        consent_for(None, publisher, website, scopes, offline_access)
-    };
+    let consent =
+        |publisher, website, scopes, offline_access| consent_for(None, publisher, website, scopes, offline_access);
     add("consent", consent(Publisher::Itself, None, &scopes, true));
     let without_address = [(ScopeValue::Email, Vec::new())];
     add("consent-no-address", consent(Publisher::Operator, None, &without_address, false));

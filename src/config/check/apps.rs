@@ -25,8 +25,8 @@ use crate::app_hosts::{MAX_LABEL_LENGTH, WILDCARD};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{
-    Access, App, AppScope, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Sticky,
-    Upstream, UpstreamProtocol,
+    Access, App, AppScope, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser,
+    Sticky, Upstream, UpstreamProtocol,
 };
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{ClientId, INTERNAL_CLIENT, MAX_CLIENT_ID_LENGTH};

@@ -113,11 +113,7 @@ impl TokenRequest {
         Ok(Self::Code { code: Secret::new(code), redirect_uri: redirect_uri.to_owned(), verifier, resource })
     }
 
-    fn refresh(
-        form: &Params,
-        resource: Option<DeclaredResource>,
-        resources: &dyn Resources,
-    ) -> Result<Self, Refusal> {
+    fn refresh(form: &Params, resource: Option<DeclaredResource>, resources: &dyn Resources) -> Result<Self, Refusal> {
         let token =
             form.required("refresh_token", Refusal::invalid_request("The parameter refresh_token is missing."))?;
         let scope = form.one("scope")?.map(|text| RequestedScope::parse(text, resources)).transpose()?;

@@ -176,8 +176,7 @@ async fn refresh(
         // Scopes that the operator has removed from the client are not granted on refresh either.
         let most = grant.scope.intersection(client.scope);
         let mut scope = most;
-        let mut resource =
-            resource::of_token(grant.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
+        let mut resource = resource::of_token(grant.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
         if let Some(narrower) = narrower {
             scope = narrower.scope;
             let of_resource = resource.as_ref().map(|resource| resource.scopes.clone()).unwrap_or_default();
