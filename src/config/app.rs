@@ -29,6 +29,7 @@ use sealgate_domain::user::{Email, Subject, User};
 
 /// `[[app]]`: protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings of the configuration file")]
 pub struct App {
     /// Name of the application, which is part of its internal client id, log lines and metrics.
     pub name: String,
