@@ -61,6 +61,8 @@ mod records;
 mod remembering;
 #[path = "gateway/replaced_cookies.rs"]
 mod replaced_cookies;
+#[path = "gateway/resources.rs"]
+mod resources;
 #[path = "gateway/route_upstreams.rs"]
 mod route_upstreams;
 #[path = "gateway/rules.rs"]

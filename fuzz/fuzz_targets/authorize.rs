@@ -24,7 +24,7 @@ fuzz_target!(|raw: &[u8]| {
     let Ok(way) = ReturnTo::resolve(&params, &client, form_post) else { return };
     assert!(client.redirects_to(way.redirect_uri()));
     check(&way, &way.with_code(CODE, ISSUER), ("code", CODE), &params);
-    match AuthorizationRequest::parse(&params, &client, way) {
+    match AuthorizationRequest::parse(&params, &client, way, &()) {
         Ok(request) => {
             assert!(request.challenge.is_some() || !client.is_public());
             assert!(request.scope.is_subset_of(client.scope));

@@ -21,7 +21,7 @@ use sealgate_domain::audit::{AuditId, AuditKind};
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
 };
-use sealgate_domain::consent::Consent;
+use sealgate_domain::consent::{Consent, ResourceConsent};
 use sealgate_domain::factor_failures::{FactorFailures, TryVerdict};
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::grant::{Grant, GrantId};
@@ -31,6 +31,7 @@ use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, Wa
 use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::resource::ResourceAccess;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::{Session, SessionId, SignIn};
@@ -510,7 +511,10 @@ shown! {
         created_at: UnixTime = grant.created_at;
         expires_at: UnixTime = grant.expires_at;
         refreshed: Option<u32> = grant.refresh.map(|refresh| refresh.generation);
-    } optional {}
+    } optional {
+        /// Resource of the tokens.
+        resource: ResourceAccess = grant.resource;
+    }
 }
 
 shown! {
@@ -520,7 +524,10 @@ shown! {
         client_id: ClientId = consent.client;
         scope: Scope = consent.scope;
         given_at: UnixTime = consent.at;
-    } optional {}
+    } optional {
+        /// Consent to tokens for resources, by identifier.
+        resources: BTreeMap<String, ResourceConsent> = Some(consent.resources).filter(|resources| !resources.is_empty());
+    }
 }
 
 shown! {

@@ -156,12 +156,15 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
     let grants = store.grants(&filter, None, MAX_READ).await?.grants;
     let of_consents = consents.into_iter().map(|consent| {
         let access = OpenAccess::new(AccessKind::Client, consent.client.to_string(), consent.at);
-        (consent.client.clone(), OpenAccess { scope: Some(consent.scope), ..access }, Some(consent))
+        let resources = consent.resources.keys().cloned().collect();
+        let access = OpenAccess { scope: Some(consent.whole_scope()), resources, ..access };
+        (consent.client.clone(), access, Some(consent))
     });
     // Deleting a client ends its grants, so a live grant belongs to the current client of that id.
     let of_grants = grants.into_iter().filter(|grant| now < grant.expires_at).map(|grant| {
         let access = OpenAccess {
             scope: Some(grant.scope),
+            resources: grant.resource.iter().map(|resource| resource.id.clone()).collect(),
             last_used_at: grant.rotated_at(),
             tokens: Some(if grant.refresh.is_some() { ClientTokens::Refresh } else { ClientTokens::Access }),
             ..OpenAccess::new(AccessKind::Client, grant.client.to_string(), grant.created_at)
@@ -171,6 +174,7 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
     for (id, access, consent) in of_consents.chain(of_grants) {
         if let Some(known) = accesses.get_mut(&id) {
             known.scope = known.scope.zip(access.scope).map(|(one, other)| one.union(other));
+            known.resources.extend(access.resources);
             known.created_at = known.created_at.min(access.created_at);
             known.last_used_at = known.last_used_at.max(access.last_used_at);
             known.tokens = known.tokens.max(access.tokens);

@@ -173,7 +173,7 @@ fn print(
     advice: Option<&str>,
     output: &Output,
 ) -> Result<(), CommandFailure> {
-    let Explanation { app, rule, forwarded, status, reason, claim, headers, login, upstream } = explanation;
+    let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
     let login = login.as_ref().map(|account| match account {
         LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
         LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
@@ -196,6 +196,9 @@ fn print(
             json!({ "name": source.link.source, "state": source.state, "changed_at": source.changed_at })
         }));
     }
+    if let Some(audience) = audience {
+        object["audience"] = json!(audience);
+    }
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let decision = if *forwarded { "forwarded" } else { "refused" };
@@ -209,6 +212,7 @@ fn print(
             ),
             claim.unwrap_or("none")
         );
+        text.extend(audience.iter().map(|audience| format!("audience:  {audience}\n")));
         text.extend(advice.map(|advice| format!("advice:    {advice}\n")));
         text.extend(login.iter().map(|login| printable(&format!("login:     {login}")) + "\n"));
         text.extend(upstream.iter().map(|upstream| {
@@ -240,7 +244,10 @@ fn advice(reason: &str) -> Option<&'static str> {
             "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
         }
         "invalid_token" => "get a new access token from this issuer, or from an issuer that the application trusts",
-        "audience" => "request the token for this application with the parameter `resource`",
+        "audience" => {
+            "request the token for this application with the parameter `resource`, and set `scopes` or \
+             `issuer_audience` of the application"
+        }
         "client" => "add the token's client to `clients` of the application",
         "unapproved_client" => "approve the client: sealgate client approve CLIENT",
         "scope" => "request the scope of the rule, or allow it for the client: sealgate client set CLIENT --scope",

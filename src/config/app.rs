@@ -17,6 +17,7 @@ use super::health_check::HealthCheck;
 use super::issuer::IssuerUrl;
 use super::login::{AppLoginConfig, LoginAccount};
 use super::maintenance::Maintenance;
+use super::resources::AppScope;
 use super::route_limits::RouteLimits;
 use super::route_upstream::RouteUpstream;
 use super::tls::TlsConfig;
@@ -28,6 +29,7 @@ use sealgate_domain::user::{Email, Subject, User};
 
 /// `[[app]]`: protected application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings of the configuration file")]
 pub struct App {
     /// Name of the application, which is part of its internal client id, log lines and metrics.
     pub name: String,
@@ -76,6 +78,12 @@ pub struct App {
     pub also_sign_in: Vec<String>,
     /// Audience that bearer tokens must have. If absent, the issuer is the audience.
     pub audience: Option<String>,
+    /// Scopes that the application declares, in the order of their names. An application with scopes
+    /// is a resource: see [`App::is_resource`].
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub scopes: Vec<AppScope>,
+    /// Whether tokens with only the issuer as audience are accepted, if there is no `audience`.
+    pub issuer_audience: bool,
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
     /// operator registered or approved are accepted.
     pub clients: Option<Vec<ClientId>>,

@@ -17,6 +17,7 @@ mod identity;
 mod login;
 mod mail;
 mod maintenance;
+mod resources;
 mod route_limits;
 mod route_upstreams;
 mod store;

@@ -85,6 +85,8 @@ const APP: &[&str] = &[
     "after_sign_out",
     "also_sign_in",
     "audience",
+    "scopes",
+    "issuer_audience",
     "clients",
     "trusted_issuers",
     "acr",

@@ -278,6 +278,49 @@ impl<'r, 't> Section<'r, 't> {
         Some(entries.into_iter().filter_map(entry).collect())
     }
 
+    /// Returns the tables of a table with keys that the operator chooses, with their keys. A string
+    /// in the place of a table becomes a table in which each of `only` has this string.
+    ///
+    /// Returns `None` if the key is absent or its value is not a table.
+    pub(super) fn named_sections(
+        &mut self,
+        key: &'static str,
+        only: &[&'static str],
+        allowed: &str,
+    ) -> Option<Vec<(String, Section<'r, 't>)>> {
+        let found = self.take(key)?;
+        let DeValue::Table(entries) = found.value else {
+            self.wrong_type(&found, allowed);
+            return None;
+        };
+        if entries.is_empty() {
+            self.fault(key, &format!("is empty; {allowed}, or leave it out"));
+        }
+        let entry = |(name, value): (Spanned<DeString<'t>>, Spanned<DeValue<'t>>)| {
+            let line = self.reading.position(name.span().start).0;
+            let (name, span) = (name.into_inner().into_owned(), value.span());
+            let value = match value.into_inner() {
+                DeValue::String(text) => {
+                    let spanned = |text| Spanned::new(span.clone(), text);
+                    let value = |key: &&'static str| {
+                        (spanned(DeString::Borrowed(*key)), Spanned::new(span.clone(), DeValue::String(text.clone())))
+                    };
+                    DeValue::Table(only.iter().map(value).collect())
+                }
+                value => value,
+            };
+            let path = format!("{}.{name:?}", found.path);
+            (name, self.table(Found { path, line, value }, allowed))
+        };
+        Some(entries.into_iter().map(entry).collect())
+    }
+
+    /// Reports an error of the table itself.
+    pub(super) fn fault_here(&self, problem: &str) {
+        let line = if let Shape::Table(line) = self.shape { Some(line) } else { None };
+        self.reading.report(self.path.clone(), line, problem.to_owned());
+    }
+
     /// Parses an optional list of strings. Reports an empty list as an error.
     pub(super) fn some_texts<T>(
         &mut self,

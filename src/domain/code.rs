@@ -9,6 +9,7 @@ use crate::client::ClientId;
 use crate::error::Refusal;
 use crate::grant::GrantId;
 use crate::pkce::{CodeChallenge, CodeVerifier};
+use crate::resource::ResourceAccess;
 use crate::scope::Scope;
 use crate::session::{SessionId, SignIn};
 use crate::time::UnixTime;
@@ -34,6 +35,9 @@ pub struct Code {
     #[serde(default)]
     pub challenge: Option<CodeChallenge>,
     pub scope: Scope,
+    /// Resource of the tokens. `None` if the issuer is their audience.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceAccess>,
     /// The `nonce` of the authorization request.
     #[serde(default)]
     pub nonce: Option<String>,

@@ -20,6 +20,8 @@ pub enum ErrorCode {
     UnsupportedGrantType,
     /// RFC 6749 §4.1.2.1, §5.2.
     InvalidScope,
+    /// RFC 8707 §2.
+    InvalidTarget,
     /// RFC 6749 §4.1.2.1.
     AccessDenied,
     /// RFC 6749 §4.1.2.1.
@@ -70,6 +72,7 @@ impl ErrorCode {
             Self::UnauthorizedClient => "unauthorized_client",
             Self::UnsupportedGrantType => "unsupported_grant_type",
             Self::InvalidScope => "invalid_scope",
+            Self::InvalidTarget => "invalid_target",
             Self::AccessDenied => "access_denied",
             Self::UnsupportedResponseType => "unsupported_response_type",
             Self::ServerError => "server_error",

@@ -22,6 +22,7 @@ use zeroize::Zeroizing;
 use crate::answers::{REPEAT_WINDOW, RotationId};
 use crate::client::ClientId;
 use crate::id::Id;
+use crate::resource::ResourceAccess;
 use crate::scope::Scope;
 use crate::secret::{Secret, SecretHash, base64url, base64url_bytes, from_base64url};
 use crate::session::SessionId;
@@ -195,6 +196,9 @@ pub struct Grant {
     pub session: SessionId,
     /// Granted scope. A refresh can only request a part of it (RFC 6749 §6).
     pub scope: Scope,
+    /// Resource of the tokens, and its granted scopes. `None` if the issuer is their audience.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceAccess>,
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
@@ -319,6 +323,7 @@ mod tests {
             subject: Subject::from_random([1; 16]),
             session: SessionId::from_bytes([2; 16]),
             scope: Scope::all(),
+            resource: None,
             auth_time: NOW,
             acr: "1".into(),
             amr: vec!["pwd".into()],

@@ -37,6 +37,7 @@ pub mod quality;
 pub mod rate_limit;
 pub mod recovery_code;
 pub mod redirect_uri;
+pub mod resource;
 pub mod scope;
 pub mod search_filter;
 pub mod secret;

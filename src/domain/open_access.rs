@@ -1,6 +1,7 @@
 //! Open accesses of a user, as pages and commands list them. An open access lets a browser, an
 //! application or a program act as the user.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,9 @@ pub struct OpenAccess {
     /// Permissions of a client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// Identifiers of the resources that a client may use.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub resources: BTreeSet<String>,
     /// Tokens of a client. `None` if the user has only given consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<ClientTokens>,
@@ -121,6 +125,7 @@ impl OpenAccess {
             sid: None,
             kept_until: None,
             scope: None,
+            resources: BTreeSet::new(),
             tokens: None,
             has_app_login: false,
             is_refused: false,

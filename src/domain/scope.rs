@@ -72,8 +72,15 @@ impl Scope {
             .collect()
     }
 
+    /// Parses a space-separated list. Returns the supported values, and the others in order.
+    pub fn with_others(text: &str) -> (Self, Vec<&str>) {
+        let is_other =
+            |value: &&str| !value.is_empty() && !ScopeValue::ALL.iter().any(|known| known.as_str() == *value);
+        (Self::known_in(text), text.split(' ').filter(is_other).collect())
+    }
+
     /// Parses a space-separated list and ignores unsupported values.
-    pub(crate) fn known_in(text: &str) -> Self {
+    pub fn known_in(text: &str) -> Self {
         text.split(' ').filter_map(|value| ScopeValue::ALL.into_iter().find(|known| known.as_str() == value)).collect()
     }
 
@@ -131,7 +138,8 @@ impl UnknownScope {
     /// Maximum length of a scope value that an error repeats, in bytes.
     const MAX_VALUE_LENGTH: usize = 64;
 
-    fn from_value(value: &str) -> Self {
+    /// Creates the error for this value.
+    pub fn from_value(value: &str) -> Self {
         // The permitted characters of RFC 6749 §3.3 exclude quotation mark and backslash, so an
         // error can repeat the value.
         let is_valid = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');

@@ -3,6 +3,7 @@
 //! The steps are, in this order: application, canonical path, Sealgate's own paths, rule,
 //! credential, policy.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -62,6 +63,9 @@ pub(super) struct AppGate {
     /// Scopes that a client must request, so that the application accepts its token.
     scopes: Vec<String>,
     takes_app_passwords: bool,
+    /// Identifier of the application as a resource. `None` if it is not a resource, or if it has a
+    /// wildcard, and therefore a resource for each host.
+    resource: Option<String>,
     /// Sessions at the application, if the gateway signs users in by its login form.
     pub(super) sessions_at_app: Option<Arc<UpstreamSessions>>,
 }
@@ -70,6 +74,14 @@ impl AppGate {
     /// Returns whether any rule of the application names methods.
     pub(super) fn has_method_rules(&self) -> bool {
         self.routes.have_method_rules()
+    }
+
+    /// Returns the identifier of the application as a resource, at the host of the request.
+    fn resource<'a>(&'a self, ctx: &AppRequest<'_>) -> Option<Cow<'a, str>> {
+        if self.app.is_wildcard() {
+            return self.app.is_resource().then(|| Cow::Owned(ctx.public_origin()));
+        }
+        self.resource.as_deref().map(Cow::Borrowed)
     }
 
     fn request<'a>(&'a self, sealgate: &'a Sealgate, head: &'a Parts, body: Body) -> AppRequest<'a> {
@@ -228,6 +240,7 @@ impl Gateway {
             index,
             app: &gate.app,
             issuer: ctx.sealgate.config.issuer.as_str(),
+            resource: gate.resource(ctx),
             rule,
             is_by_network: place.has_networks(),
             destination: destination.map_err(|ambiguous| refuse_path(ctx, ambiguous))?,
@@ -443,7 +456,8 @@ fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
     let gate = |app: &App| AppGate {
         sessions_at_app: remaining(app).or_else(|| UpstreamSessions::of_app(app, &config.issuer)),
         routes: Routes::from_app(app),
-        scopes: resource::scopes(&app.routes).into_iter().map(str::to_owned).collect(),
+        scopes: resource::scopes(app, &app.routes).into_iter().map(str::to_owned).collect(),
+        resource: app.origin(&config.issuer).filter(|_| app.is_resource()),
         takes_app_passwords: app.takes_app_passwords(),
         sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
         app: app.clone(),

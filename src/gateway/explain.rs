@@ -3,6 +3,7 @@
 //! Uses the rules, the policy and the reasons of the gateway, but needs no server, store or
 //! signature.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -66,6 +67,9 @@ pub struct Explanation {
     /// Reason of the decision: the same word as in the log.
     pub reason: &'static str,
     pub claim: Option<&'static str>,
+    /// Audience of the token for which the rule accepts it. `None` for requests without a token of
+    /// this issuer, and for tokens with other audiences.
+    pub audience: Option<String>,
     /// Identity headers of a forwarded request. Empty for a refused request.
     pub headers: Vec<IdentityHeader>,
     /// Account with which the gateway signs in to the application before it forwards the request.
@@ -167,6 +171,7 @@ fn decide(
         status: None,
         reason: "no_application",
         claim: None,
+        audience: None,
         headers: Vec::new(),
         login: None,
         upstream: None,
@@ -218,6 +223,7 @@ fn decide(
         index,
         app,
         issuer: config.issuer.as_str(),
+        resource: app.is_resource().then(|| Cow::Owned(app.origin_at(&config.issuer, app.covered_host(host).as_ref()))),
         rule,
         is_by_network: place.has_networks(),
         destination: Destination::None,
@@ -228,7 +234,13 @@ fn decide(
         now,
         in_progress: false,
     };
-    let credential = credential(config, asker, now).ok_or("the token's client_id or scope cannot be read")?;
+    let credential = credential(config, asker, now).ok_or("the token's client_id cannot be read")?;
+    if let Credential::Bearer(bearer, _) = &credential
+        && rule.access != Access::Public
+    {
+        let audience = policy::matching_audience(&access_request, rule, &bearer.claims.aud);
+        explanation.audience = audience.map(str::to_owned);
+    }
     match policy::decide(&access_request, &credential) {
         Ok(permit) => {
             let upstream = Some(ExplainedUpstream::new(app, rule, permit.path_and_query.path()));
@@ -267,7 +279,7 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
             let policy = config.factors.policy_for(user, now);
             let required = policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One));
             let bearer = Bearer {
-                scope: Scope::parse(&claims.scope).ok()?,
+                scope: Scope::known_in(&claims.scope),
                 client: ClientId::parse(&claims.client_id)?,
                 claims: claims.as_ref().clone(),
                 user: Arc::new(user.as_ref().clone()),

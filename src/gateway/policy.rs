@@ -31,7 +31,7 @@ use sealgate_core::tokens::bearer::Bearer;
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
-use sealgate_domain::oauth::claims::AccessTokenClaims;
+use sealgate_domain::oauth::claims::{AccessTokenClaims, Audience};
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
@@ -271,6 +271,8 @@ pub(super) struct AccessRequest<'a> {
     pub app: &'a App,
     /// Audience that a token must contain, unless the rule or the application sets another.
     pub issuer: &'a str,
+    /// Origin of the request. `None` if the application is not a resource.
+    pub resource: Option<Cow<'a, str>>,
     /// Rule of the path, the method and the network.
     pub rule: &'a Rule,
     /// Whether clients of other networks get another rule.
@@ -401,11 +403,10 @@ fn judge<'a, 'c>(
 }
 
 fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -> Result<(), Refused<'a>> {
-    let audience = rule.audience.as_deref().or(asked.app.audience.as_deref()).unwrap_or(asked.issuer);
-    if !bearer.claims.aud.contains(audience) {
+    if matching_audience(asked, rule, &bearer.claims.aud).is_none() {
         return Err(Refused::Audience);
     }
-    // Every access token has the issuer as audience. Without this check, any client to which a user
+    // Tokens without a resource have the issuer as audience. Without this check, any client to which a user
     // once consented could act as that user at the applications. Developers can register clients,
     // and clients can register themselves. So an application without a list of clients accepts only
     // clients that an operator created or an administrator approved.
@@ -419,6 +420,24 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
         return Err(Refused::Scope(&rule.scopes));
     }
     Ok(())
+}
+
+/// Returns the audience for which the rule accepts a token of this issuer: the audience of the rule,
+/// otherwise the application's origin or its `audience`, otherwise the issuer.
+pub(super) fn matching_audience<'a>(
+    asked: &'a AccessRequest<'_>,
+    rule: &'a Rule,
+    audience: &Audience,
+) -> Option<&'a str> {
+    // A token for another resource also has the issuer as audience, for the UserInfo endpoint.
+    let is_met = |wanted: &&str| {
+        if *wanted == asked.issuer { audience.is_only(wanted) } else { audience.contains(wanted) }
+    };
+    if let Some(of_rule) = rule.audience.as_deref() {
+        return Some(of_rule).filter(is_met);
+    }
+    let general = asked.app.audience.as_deref().or(asked.app.issuer_audience.then_some(asked.issuer));
+    [asked.resource.as_deref(), general].into_iter().flatten().find(is_met)
 }
 
 /// Checks a token of another issuer against the rule. The issuer's settings already limit its
@@ -470,7 +489,7 @@ mod tests {
     use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
     use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep};
     use sealgate_domain::client::ClientId;
-    use sealgate_domain::oauth::claims::{AccessTokenClaims, Audience};
+    use sealgate_domain::oauth::claims::AccessTokenClaims;
     use sealgate_domain::scope::Scope;
     use sealgate_domain::time::UnixTime;
     use sealgate_domain::user::{Email, Subject, UserState};
@@ -596,6 +615,7 @@ mod tests {
             index: 3,
             app: &app,
             issuer,
+            resource: None,
             rule,
             is_by_network: false,
             destination: Destination::None,
@@ -652,8 +672,11 @@ mod tests {
             let rule = rule(access, &[], &[]);
             let other = bearer(Audience::One("https://other.test".into()), "openid");
             assert_eq!(decided(&rule, &other), Err("audience".into()));
+            // A token for another resource, with the issuer for UserInfo.
             let both = Audience::Many(vec!["https://other.test".into(), "https://id.test".into()]);
-            assert!(decided(&rule, &bearer(both, "openid")).is_ok());
+            assert_eq!(decided(&rule, &bearer(both, "openid")), Err("audience".into()));
+            let once = Audience::Many(vec!["https://id.test".into()]);
+            assert!(decided(&rule, &bearer(once, "openid")).is_ok());
             assert_eq!(decided(&rule, &bearer(Audience::Many(vec![]), "openid")), Err("audience".into()));
         }
     }
@@ -668,6 +691,7 @@ mod tests {
                 index: 0,
                 app: &app,
                 issuer,
+                resource: None,
                 rule: &rule,
                 is_by_network: false,
                 destination: Destination::None,

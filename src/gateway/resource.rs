@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::path::CanonicalPath;
 use crate::request::AppRequest;
 use crate::route::Rule;
-use sealgate_config::{Access, RegistrationMode};
+use sealgate_config::{Access, App, RegistrationMode};
 use sealgate_core::web::failure::{Challenge, error};
 use sealgate_core::web::response::Response;
 use sealgate_domain::error::{ErrorCode, Refusal};
@@ -45,9 +45,9 @@ pub(super) fn is_metadata(path: &CanonicalPath<'_>) -> bool {
 
 /// Returns the scopes that a client must request, so that these rules accept its token.
 ///
-/// The list has the scopes of the rules, and `openid`: without `openid`, the provider issues no
-/// token. The list is empty if every rule is public.
-pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
+/// The list has the scopes of the rules, and `openid`: without `openid`, the provider issues only
+/// tokens for a resource. The list is empty if every rule is public.
+pub(super) fn scopes<'a>(app: &App, rules: &'a [Rule]) -> Vec<&'a str> {
     if rules.iter().all(|rule| rule.access == Access::Public) {
         return Vec::new();
     }
@@ -56,7 +56,10 @@ pub(super) fn scopes(rules: &[Rule]) -> Vec<&str> {
     scopes.retain(|scope| *scope != openid);
     scopes.sort_unstable();
     scopes.dedup();
-    scopes.insert(0, openid);
+    // Clients of an application that accepts only tokens for itself send the parameter `resource`.
+    if app.issuer_audience {
+        scopes.insert(0, openid);
+    }
     scopes
 }
 
@@ -69,7 +72,7 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
     if fault.is_none() {
         // The challenge names scopes only for a client without a token.
         wanted = match rule {
-            Some(rule) => scopes(std::slice::from_ref(rule)),
+            Some(rule) => scopes(ctx.app, std::slice::from_ref(rule)),
             None => ctx.scopes.iter().map(String::as_str).collect(),
         };
         // Clients that registered themselves may use refresh tokens. They request only the scopes
@@ -88,7 +91,7 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
 /// `offline_access` again would lose its refresh token.
 pub(super) fn scope_challenge(ctx: &AppRequest<'_>, rule: &Rule, has_offline_access: bool) -> Response {
     const LACKING: Refusal = Refusal::new(ErrorCode::InsufficientScope, "The access token lacks a required scope.");
-    let mut wanted = scopes(std::slice::from_ref(rule));
+    let mut wanted = scopes(ctx.app, std::slice::from_ref(rule));
     if has_offline_access {
         wanted.push(ScopeValue::OfflineAccess.as_str());
     }
@@ -137,12 +140,15 @@ pub(super) fn metadata(ctx: &AppRequest<'_>) -> Response {
     let config = &ctx.sealgate.config;
     let taken = config.trusted_issuers.iter().map(|issuer| &issuer.terms);
     let taken = taken.filter(|terms| ctx.app.trusted_issuers.contains(&terms.name)).map(|terms| terms.issuer.as_str());
+    let of_rules = ctx.scopes.iter().map(String::as_str);
+    let declared = ctx.app.scopes.iter().map(|scope| scope.name.as_str());
+    let declared = declared.filter(|name| !ctx.scopes.iter().any(|of_rules| of_rules == name));
     let metadata = Metadata {
         // RFC 9728 §3.3: the resource is the URL under which the document was found, even if tokens
         // have another audience.
         resource: &ctx.public_origin(),
         authorization_servers: std::iter::once(config.issuer.as_str()).chain(taken).collect(),
-        scopes_supported: ctx.scopes.iter().map(String::as_str).collect(),
+        scopes_supported: of_rules.chain(declared).collect(),
         bearer_methods_supported: ["header"],
         resource_name: &ctx.app.name,
     };

@@ -159,8 +159,21 @@ pub struct ConsentPage<'a> {
     /// Requested scopes without `offline_access`. Each has the exact values that the client will
     /// receive.
     pub scopes: &'a [(ScopeValue, Vec<String>)],
+    /// Application that the client wants to use for the user.
+    pub resource: Option<&'a ConsentResource<'a>>,
     /// Whether `offline_access` is requested. The page has a separate checkbox for it.
     pub offline_access: bool,
+}
+
+/// Application for which a client requests a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsentResource<'a> {
+    /// Name of the application.
+    pub app: &'a str,
+    /// Origin of the application.
+    pub id: &'a str,
+    /// Texts of the requested scopes. Empty if the token has no scopes of the application.
+    pub scopes: Vec<&'a str>,
 }
 
 /// Link to a page of a client. Its scheme is https.

@@ -172,6 +172,41 @@ fn explain_knows_of_maintenance() {
 }
 
 #[test]
+fn explain_names_the_audience_that_matched() {
+    let site = site();
+    let text = fs::read_to_string(site.config()).unwrap();
+    let resource = "name = \"wiki\"\nscopes = { read = \"Read\" }\n";
+    fs::write(site.config(), text.replace("name = \"wiki\"\n", resource)).unwrap();
+    let arguments = ["user", "add", "anna@example.test", "--name", "x", "--group", "staff", "--password-stdin"];
+    let sub = site.json_with(&arguments, PASSWORD)["sub"].as_str().unwrap().to_owned();
+    let redirect = ["--redirect-uri", "http://localhost:9/cb"];
+    site.json(&[&["client", "add", "web", "--name", "Web", "--type", "public"][..], &redirect].concat());
+    let (issuer, wiki, other) = ("http://localhost:8080", "http://wiki.localhost:8080", "http://shop.localhost:8080");
+    for (aud, matched) in [
+        (json!(issuer), Some(issuer)),
+        (json!(wiki), Some(wiki)),
+        (json!([wiki, issuer]), Some(wiki)),
+        (json!([other, issuer]), None),
+        (json!(other), None),
+    ] {
+        let claims = json!({
+            "iss": issuer, "sub": sub, "aud": aud, "exp": 4_000_000_000_u64, "iat": 1, "jti": "j", "client_id": "web",
+            "scope": "openid read", "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
+        });
+        let token = jwt::assemble(&jwt::signing_input(jwt::ACCESS_TOKEN, "kid", &claims).unwrap(), b"not looked at");
+        let arguments = ["http://wiki.localhost:8080/", "--token", &token];
+        let told = told(&site, &arguments);
+        assert_eq!(told.get("audience").and_then(Value::as_str), matched, "{told}");
+        assert_eq!(told["reason"], if matched.is_some() { "forwarded" } else { "audience" }, "{told}");
+        let text = site.run(&[&["explain"][..], &arguments].concat(), "");
+        let line = matched.map(|matched| format!("\naudience:  {matched}\n"));
+        let text = String::from_utf8(text.stdout).unwrap();
+        assert_eq!(text.contains("audience:  "), line.is_some(), "{text}");
+        assert!(line.is_none_or(|line| text.contains(&line)), "{text}");
+    }
+}
+
+#[test]
 fn explain_lists_identity_headers_and_their_sources() {
     let site = Site::new();
     let text = fs::read_to_string(site.config()).unwrap();

@@ -1,5 +1,7 @@
 //! Grants, consents and the audit log, listed and revoked through a running server.
 
+use std::collections::BTreeMap;
+
 use sealgate_domain::client::ClientId;
 use sealgate_domain::code::{Code, CodeState};
 use sealgate_domain::consent::Consent;
@@ -81,12 +83,20 @@ async fn grants_are_listed_and_ended_by_user_client_and_session() {
 
 pub(crate) async fn allow(store: &Store, subject: Subject, client: &str) {
     let (client, now) = (ClientId::parse(client).unwrap(), SystemClock.now());
-    let consent = Consent { subject, client: client.clone(), scope: Scope::all(), at: now, incarnation: Some(7) };
+    let consent = Consent {
+        subject,
+        client: client.clone(),
+        scope: Scope::all(),
+        at: now,
+        incarnation: Some(7),
+        resources: BTreeMap::new(),
+    };
     let code = Code {
         client,
         redirect_uri: "https://rp.test/cb".to_owned(),
         challenge: None,
         scope: Scope::all(),
+        resource: None,
         nonce: None,
         sign_in: SignIn::by_password(subject, now),
         typed: false,

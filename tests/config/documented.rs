@@ -9,11 +9,12 @@ use super::{APP, parse};
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
 /// Tables whose keys are names that the operator chooses.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 6] = [
     "app.identity_headers",
     "app.request_headers",
     "app.request_header_files",
     "app.response_headers",
+    "app.scopes",
     "factors.groups",
 ];
 

@@ -15,6 +15,7 @@ mod files;
 mod health_checks;
 mod mail;
 mod maintenance;
+mod resources;
 mod route_limits;
 mod route_upstreams;
 mod telemetry;

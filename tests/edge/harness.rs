@@ -393,6 +393,8 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         after_sign_out: Vec::new(),
         also_sign_in: Vec::new(),
         audience: None,
+        scopes: Vec::new(),
+        issuer_audience: true,
         clients: None,
         trusted_issuers: Vec::new(),
         acr: Vec::new(),

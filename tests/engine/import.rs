@@ -253,6 +253,7 @@ async fn grants_are_found_by_user_and_client_after_an_import() {
         subject: anna(),
         session: session().id,
         scope: Scope::all(),
+        resource: None,
         auth_time: NOW,
         acr: "1".into(),
         amr: vec!["pwd".into()],

@@ -290,12 +290,18 @@ impl World {
 
     /// Returns an access token for the user who is signed in to this browser, or for Anna.
     pub(crate) async fn access_token_in(&self, browser: &crate::browser::Browser<'_>, scope: &str) -> String {
-        let query = encode(&[
-            ("client_id", "api"),
-            ("response_type", "code"),
-            ("redirect_uri", "https://rp.test/cb"),
-            ("scope", scope),
-        ]);
+        self.access_token_with(browser, &[("scope", scope)]).await
+    }
+
+    /// Returns an access token for Anna, for this resource.
+    pub(crate) async fn resource_token(&self, resource: &str, scope: &str) -> String {
+        let browser = crate::browser::Browser::new(self);
+        self.access_token_with(&browser, &[("scope", scope), ("resource", resource)]).await
+    }
+
+    async fn access_token_with(&self, browser: &crate::browser::Browser<'_>, more: &[(&str, &str)]) -> String {
+        let fields = [("client_id", "api"), ("response_type", "code"), ("redirect_uri", "https://rp.test/cb")];
+        let query = encode(&[&fields[..], more].concat());
         let page = browser.open(&format!("https://id.test/oauth/authorize?{query}")).await;
         let back = if crate::browser::is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };
         let location = url::Url::parse(back.location()).unwrap();

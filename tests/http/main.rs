@@ -89,6 +89,7 @@ mod registration_of_people;
 mod replaced_cookie;
 mod reset;
 mod reset_times;
+mod resources;
 mod revocation_races;
 mod revoke;
 mod robustness;

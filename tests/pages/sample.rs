@@ -11,7 +11,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
-    CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
+    ConsentResource, CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
     ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, MaintenancePage,
     NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage,
     Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
@@ -290,7 +290,9 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         (ScopeValue::Phone, Vec::new()),
         (ScopeValue::Groups, sample.values.clone()),
     ];
-    let consent = |publisher, website, scopes, offline_access| {
+    let resource =
+        ConsentResource { app: client, id: "https://wiki.example.com", scopes: vec!["Read pages", sample.person] };
+    let consent_for = |resource, publisher, website, scopes, offline_access| {
         html(&ConsentPage {
             frame: frame(),
             action,
@@ -307,14 +309,19 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
                 .map(|_| ClientLink { address: "https://app.example.com/privacy", host: "app.example.com".to_owned() }),
             account,
             scopes,
+            resource,
             offline_access,
         })
     };
+    let consent =
+        |publisher, website, scopes, offline_access| consent_for(None, publisher, website, scopes, offline_access);
     add("consent", consent(Publisher::Itself, None, &scopes, true));
     let without_address = [(ScopeValue::Email, Vec::new())];
     add("consent-no-address", consent(Publisher::Operator, None, &without_address, false));
     add("consent-online", consent(Publisher::Operator, None, &scopes[..3], false));
     add("consent-developer", consent(Publisher::Developer(sample.person), Some(client), &scopes, true));
+    add("consent-resource", consent_for(Some(&resource), Publisher::Operator, None, &scopes[..1], true));
+    add("consent-only-resource", consent_for(Some(&resource), Publisher::Operator, None, &[], false));
     add("consent-nobody", consent(Publisher::DeletedUser, Some(client), &scopes, true));
 
     let accounts = [sample.user(), User { sub: Subject::from_random([7; 16]), name: String::new(), ..sample.user() }];

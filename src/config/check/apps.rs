@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use url::Url;
 
 use super::also_sign_in::also_sign_in;
 use super::factors::LEVELS;
@@ -15,6 +16,7 @@ use super::health_check::health_check;
 use super::identity::identity;
 use super::login::login;
 use super::maintenance::maintenance;
+use super::resources::{app_scopes, is_scope, issuer_audience};
 use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
 use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
@@ -23,8 +25,8 @@ use crate::app_hosts::{MAX_LABEL_LENGTH, WILDCARD};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{
-    Access, App, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser, Sticky,
-    Upstream, UpstreamProtocol,
+    Access, App, AppScope, AuthorizationHeader, Caching, IssuerUrl, PathCharacters, Route, RouteUpstream, RuleUser,
+    Sticky, Upstream, UpstreamProtocol,
 };
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{ClientId, INTERNAL_CLIENT, MAX_CLIENT_ID_LENGTH};
@@ -114,6 +116,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let acr = acr(&mut section, &trusted_issuers).unwrap_or_default();
     let max_body_bytes = max_body_bytes(&mut section);
     let compression = section.flag("compression", false);
+    let scopes = app_scopes(&mut section);
     let of_app = OfApp {
         trusted: &trusted_issuers,
         acr: &acr,
@@ -121,6 +124,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         upstream_protocol,
         max_body_bytes,
         compression,
+        scopes: &scopes,
     };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
@@ -150,6 +154,14 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let after_sign_out = section.one_or_more_texts("after_sign_out", place, address::after_sign_out);
     let also_sign_in = also_sign_in(&mut section, name.as_deref(), &taken.all, issuer);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
+    let audiences = routes.iter().flatten().filter_map(|route| route.audience.as_deref());
+    let audiences = audiences.chain(audience.as_deref()).collect();
+    let issuer_audience = issuer_audience(&mut section, &audiences, issuer);
+    if !(scopes.is_empty() && issuer_audience) && is_at_origin_of(issuer, host.as_deref(), url.as_ref()) {
+        let problem = "is the issuer's own, which is the audience of tokens for all applications; leave scopes and \
+                       issuer_audience out, or give the application a host of its own";
+        section.fault("host", problem);
+    }
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
@@ -191,6 +203,8 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         after_sign_out: after_sign_out.unwrap_or_default(),
         also_sign_in,
         audience,
+        scopes,
+        issuer_audience,
         clients,
         trusted_issuers,
         acr,
@@ -281,6 +295,17 @@ fn check_port(host: &str, issuer: Option<&IssuerUrl>) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns whether the application has the same origin as the issuer.
+fn is_at_origin_of(issuer: Option<&IssuerUrl>, host: Option<&str>, url: Option<&Url>) -> bool {
+    let Some((issuer, host)) = issuer.zip(host) else { return false };
+    let (name, port) = split_port(host);
+    let port = match url {
+        Some(url) => url.port(),
+        None => port.and_then(|port| port.parse().ok()).or(issuer.port()),
+    };
+    name == issuer.host() && port == issuer.port() && issuer.path_prefix().is_empty()
+}
+
 /// Returns whether a request could match both hosts. A host without a port matches every port.
 fn overlap(one: &str, other: &str) -> bool {
     let ((one, one_port), (other, other_port)) = (split_port(one), split_port(other));
@@ -295,6 +320,7 @@ struct OfApp<'a> {
     upstream_protocol: UpstreamProtocol,
     max_body_bytes: Option<u64>,
     compression: bool,
+    scopes: &'a [AppScope],
 }
 
 fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
@@ -379,10 +405,11 @@ fn route(
     let accesses = [("public", Access::Public), ("bearer", Access::Bearer), ("signed_in", Access::SignedIn)];
     let access = section.required_choice("access", &accesses);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
-    let known = ScopeValue::ALL.map(ScopeValue::as_str).join(", ");
-    let allowed = format!("write a list of {known}");
+    let mut known: Vec<&str> = ScopeValue::ALL.into_iter().map(ScopeValue::as_str).collect();
+    known.extend(of_app.scopes.iter().map(|scope| scope.name.as_str()));
+    let allowed = format!("write a list of {}", known.join(", "));
     let scopes = section.texts("scopes", &allowed, |text| {
-        let known = ScopeValue::ALL.iter().any(|known| known.as_str() == text);
+        let known = known.contains(&text);
         // Trusted issuers may define further scopes.
         if known || (!trusted.is_empty() && is_scope(text)) {
             Ok(text.to_owned())
@@ -545,9 +572,4 @@ fn rule_user(text: &str, trusted: &[String]) -> Option<RuleUser> {
         }
         _ => RuleUser::parse(text),
     }
-}
-
-/// Returns whether the text is a scope (RFC 6749 §3.3).
-fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

@@ -34,6 +34,7 @@ const MAX_CACHED: usize = 16_384;
 #[derive(Debug)]
 pub struct Bearer {
     pub claims: AccessTokenClaims,
+    /// Scope of this server. [`AccessTokenClaims::scope`] also has the scopes of the resource.
     pub scope: Scope,
     pub user: Arc<User>,
     pub client: ClientId,
@@ -126,11 +127,11 @@ async fn look_up(
     subject: Subject,
     claims: AccessTokenClaims,
 ) -> Result<Option<Bearer>, StoreError> {
-    let (Some(grant), Some(client), Ok(scope)) =
-        (GrantId::parse(&claims.grant_id), ClientId::parse(&claims.client_id), Scope::parse(&claims.scope))
-    else {
+    let (Some(grant), Some(client)) = (GrantId::parse(&claims.grant_id), ClientId::parse(&claims.client_id)) else {
         return Ok(None);
     };
+    // The other values are scopes of the token's resource.
+    let scope = Scope::known_in(&claims.scope);
     let registered = clients::may_be_registered(&client).then_some(&client);
     let standing = store.token_standing(grant, registered, subject, &claims.jti).await?;
     let grant_is_active = standing.grant.is_some_and(|grant| grant.is_active());

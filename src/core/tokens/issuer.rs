@@ -88,18 +88,32 @@ impl Issuer {
         AccessTokenClaims {
             iss: self.name.clone(),
             sub: authorization.subject.to_string(),
-            aud: Audience::One(self.name.clone()),
+            aud: self.audience(authorization),
             exp: now.plus(self.access_token),
             nbf: None,
             iat: now,
             jti,
             client_id: authorization.client.to_string(),
-            scope: authorization.scope.to_string(),
+            scope: authorization.whole_scope(),
             auth_time: authorization.auth_time,
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
             grant_id: authorization.grant.to_string(),
             groups: groups_in_token(user, authorization.scope),
+        }
+    }
+
+    /// Returns the audience of an access token: the resource, or the issuer if there is no resource.
+    ///
+    /// With `openid`, the issuer is a second audience, for its UserInfo endpoint. The gateway accepts
+    /// the issuer as audience only if it is the only one.
+    fn audience(&self, authorization: &Authorization) -> Audience {
+        match &authorization.resource {
+            None => Audience::One(self.name.clone()),
+            Some(resource) if authorization.has_id_token() => {
+                Audience::Many(vec![resource.id.clone(), self.name.clone()])
+            }
+            Some(resource) => Audience::One(resource.id.clone()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! Earlier errors are never redirected (RFC 6749 §4.1.2.1), because the server would otherwise be
 //! an open redirector. Later errors are returned to the client by redirect.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use crate::client::{Client, ClientId, GrantType};
 use crate::error::{ErrorCode, Refusal};
 use crate::oauth::params::Params;
 use crate::pkce::{ChallengeMethod, CodeChallenge};
-use crate::scope::{Scope, ScopeValue};
+use crate::resource::{self, DeclaredResource, ResourceAccess, Resources};
+use crate::scope::{Scope, ScopeValue, UnknownScope};
 
 /// Maximum length of `state` and `nonce` in bytes.
 const MAX_VALUE_LENGTH: usize = 2048;
@@ -210,6 +212,9 @@ pub struct AuthorizationRequest {
     pub client: ClientId,
     pub return_to: ReturnTo,
     pub scope: Scope,
+    /// Requested resource and scopes of it. `None` if the issuer is the audience of the tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceAccess>,
     pub nonce: Option<String>,
     /// Code challenge, which binds the code to the holder of the verifier.
     pub challenge: Option<CodeChallenge>,
@@ -233,7 +238,12 @@ impl AuthorizationRequest {
     ///
     /// # Errors
     /// Returns the error to return to the client.
-    pub fn parse(params: &Params, client: &Client, return_to: ReturnTo) -> Result<Self, Refusal> {
+    pub fn parse(
+        params: &Params,
+        client: &Client,
+        return_to: ReturnTo,
+        resources: &dyn Resources,
+    ) -> Result<Self, Refusal> {
         if params.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
         }
@@ -258,7 +268,8 @@ impl AuthorizationRequest {
             }
             Some(_) => return Err(Refusal::invalid_request("The response_mode must be query or fragment.")),
         }
-        let scope = scope(params, client)?;
+        let resource = resource::requested(params, &client.id, resources)?;
+        let (scope, resource) = scope(params, client, resource, resources)?;
         let challenge = challenge(params, client)?;
         let prompt = params.one("prompt")?.map(Prompt::parse).transpose()?.unwrap_or_default();
         let max_age = params.one("max_age")?.map(max_age).transpose()?.or(client.details.default_max_age);
@@ -274,6 +285,7 @@ impl AuthorizationRequest {
             client: client.id.clone(),
             return_to,
             scope,
+            resource,
             nonce: text("nonce")?,
             challenge,
             prompt,
@@ -304,7 +316,7 @@ impl AuthorizationRequest {
             ResponseMode::Fragment => "fragment",
             ResponseMode::FormPost => "form_post",
         };
-        let scope = self.scope.to_string();
+        let scope = resource::whole_scope(self.scope, self.resource.as_ref());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs([
             ("client_id", self.client.as_str()),
@@ -316,6 +328,7 @@ impl AuthorizationRequest {
         let challenge = self.challenge.as_ref().map(CodeChallenge::parameters);
         let (prompt, max_age) = (self.prompt.to_string(), self.max_age.map(|seconds| seconds.to_string()));
         let optional = [
+            ("resource", self.resource.as_ref().map(|resource| resource.id.as_str())),
             ("state", state.as_deref()),
             ("nonce", self.nonce.as_deref()),
             ("code_challenge", challenge.map(|(value, _)| value)),
@@ -351,24 +364,52 @@ const NO_SCOPE: Refusal = Refusal::invalid_request(
     "The parameter scope is missing, and the client has no default scope (sealgate client set --default-scope).",
 );
 
-fn scope(params: &Params, client: &Client) -> Result<Scope, Refusal> {
+fn scope(
+    params: &Params,
+    client: &Client,
+    resource: Option<DeclaredResource>,
+    resources: &dyn Resources,
+) -> Result<(Scope, Option<ResourceAccess>), Refusal> {
     let usable = |scope: Scope| {
         // A client without the grant type `refresh_token` does not get `offline_access`. The
         // `scope` of the token response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
     let Some(text) = params.one("scope")? else {
-        return client.default_scope().map(usable).ok_or(NO_SCOPE);
+        let scope = client.default_scope().map(usable);
+        return match resource {
+            // A resource may have no scopes (RFC 6749 §3.3 makes the parameter optional).
+            Some(resource) => {
+                let access = ResourceAccess { id: resource.id, scopes: BTreeSet::new() };
+                Ok((scope.unwrap_or_default(), Some(access)))
+            }
+            None => Ok((scope.ok_or(NO_SCOPE)?, None)),
+        };
     };
     let refused = |description| Refusal::new(ErrorCode::InvalidScope, description);
-    let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
+    let (scope, others) = Scope::with_others(text);
+    let is_declared = |value: &&&str| resource.as_ref().is_some_and(|resource| resource.scopes.contains(**value));
+    if let Some(unknown) = others.iter().find(|value| !is_declared(value)) {
+        if resources.declare_scope(unknown) {
+            return Err(refused("The scope has a value of another resource. Name it in the parameter resource."));
+        }
+        return Err(Refusal::unknown_scope(&UnknownScope::from_value(unknown)));
+    }
     if !scope.contains(ScopeValue::OpenId) {
-        return Err(refused("The scope must include openid."));
+        if resource.is_none() {
+            return Err(refused("The scope must include openid."));
+        }
+        // Without `openid`, no token or response has the user's data.
+        if !scope.without(ScopeValue::OfflineAccess).is_empty() {
+            return Err(refused("The scopes profile, email, phone and groups require openid."));
+        }
     }
     if !scope.is_subset_of(client.scope) {
         return Err(refused("The client may not request this scope."));
     }
-    Ok(usable(scope))
+    let scopes = others.into_iter().map(str::to_owned).collect();
+    let resource = resource.map(|resource| ResourceAccess { id: resource.id, scopes });
+    Ok((usable(scope), resource))
 }
 
 fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, Refusal> {
@@ -426,7 +467,7 @@ mod tests {
     fn parse(query: &str) -> AuthorizationRequest {
         let (params, client) = (Params::parse(query.as_bytes()).unwrap(), client());
         let return_to = ReturnTo::resolve(&params, &client, true).unwrap();
-        AuthorizationRequest::parse(&params, &client, return_to).unwrap()
+        AuthorizationRequest::parse(&params, &client, return_to, &()).unwrap()
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub struct IdTokenClaims {
 pub struct AccessTokenClaims {
     pub iss: String,
     pub sub: String,
-    /// Audience: the issuer, because the tokens are for its UserInfo endpoint and its gateway.
+    /// Audience: the resource. The issuer, if there is no resource, or for its UserInfo endpoint.
     pub aud: Audience,
     pub exp: UnixTime,
     /// Start of the validity (RFC 7519 §4.1.5). This server issues tokens without `nbf`, but checks
@@ -182,6 +182,14 @@ impl Audience {
         match self {
             Self::One(only) => only == wanted,
             Self::Many(list) => list.iter().any(|one| one == wanted),
+        }
+    }
+
+    /// Returns whether this audience is the only one.
+    pub fn is_only(&self, wanted: &str) -> bool {
+        match self {
+            Self::One(only) => only == wanted,
+            Self::Many(list) => list.iter().all(|one| one == wanted) && !list.is_empty(),
         }
     }
 }

@@ -222,14 +222,14 @@ pub fn after_proof(level: AssuranceLevel, required: AssuranceLevel, terms: &User
 /// Returns the next step of a request.
 ///
 /// `session` is the browser's valid session. `terms` returns the properties of a user that
-/// determine the required level. `consented` returns the scope that a user has already granted to
-/// this client.
+/// determine the required level. `has_consented` returns whether a user has already consented to the
+/// request.
 pub fn next_step(
     interaction: &Interaction,
     client: &Client,
     session: Option<&Session>,
     terms: impl Fn(Subject) -> Option<UserRequirements>,
-    consented: impl Fn(Subject) -> Scope,
+    has_consented: impl Fn(Subject) -> bool,
     now: UnixTime,
 ) -> NextStep {
     let Interaction { request, progress, expected, .. } = interaction;
@@ -276,11 +276,10 @@ pub fn next_step(
             }
         };
     }
-    let before = consented(sign_in.subject);
     let implied = client.consent == ConsentRule::Implied;
     let scope = match progress.allowed {
         Some(allowed) => allowed,
-        None if (implied || request.scope.is_subset_of(before)) && !prompt.consent => request.scope,
+        None if (implied || has_consented(sign_in.subject)) && !prompt.consent => request.scope,
         None => {
             let ask = NextStep::Consent(sign_in.subject);
             return silent_or(ErrorCode::ConsentRequired, "The user must give consent.", ask);

@@ -12,6 +12,7 @@ use crate::client::{AuthMethod, Client, ClientDetails, ClientType, ConsentRule, 
 use crate::error::{ErrorCode, Refusal};
 use crate::profile::is_line;
 use crate::redirect_uri::RedirectUri;
+use crate::resource::Resources;
 use crate::scope::{Scope, ScopeValue};
 use crate::secret::Secret;
 
@@ -39,7 +40,7 @@ impl ClientMetadata {
     /// # Errors
     /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591
     /// §3.2.2).
-    pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
+    pub fn parse(body: &[u8], resources: &dyn Resources) -> Result<Self, Refusal> {
         let members = members(body)?;
         if members.contains_key("software_statement") {
             return Err(Refusal::new(ErrorCode::UnapprovedSoftwareStatement, "Software statements are not supported."));
@@ -56,7 +57,7 @@ impl ClientMetadata {
             }
         };
         let grant_types = grant_types(&members)?;
-        let scope = scope(&members)?;
+        let scope = scope(&members, resources)?;
         Ok(Self {
             name: name(&members)?,
             auth_method,
@@ -218,10 +219,13 @@ fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> 
 }
 
 /// Parses the scope. Removes unsupported values, and values that only an operator can grant.
-fn scope(members: &Map<String, Value>) -> Result<Scope, Refusal> {
+fn scope(members: &Map<String, Value>, resources: &dyn Resources) -> Result<Scope, Refusal> {
     let Some(list) = text(members, "scope")? else { return Ok(Scope::all()) };
-    let scope = Scope::known_in(list).intersection(Scope::all());
-    if scope.is_empty() && !list.trim().is_empty() {
+    let (scope, others) = Scope::with_others(list);
+    let scope = scope.intersection(Scope::all());
+    // Each client may request the scopes of resources, so they are not part of the registration.
+    let has_known = !scope.is_empty() || others.iter().any(|value| resources.declare_scope(value));
+    if !has_known && !list.trim().is_empty() {
         return Err(invalid("The scope has no known value."));
     }
     Ok(scope)
@@ -301,7 +305,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "the cases read better")]
     fn parse(body: Value) -> Result<ClientMetadata, ErrorCode> {
-        ClientMetadata::parse(body.to_string().as_bytes()).map_err(|refusal| refusal.code)
+        ClientMetadata::parse(body.to_string().as_bytes(), &()).map_err(|refusal| refusal.code)
     }
 
     #[test]
@@ -356,7 +360,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_body_causes_a_panic(body in ".{0,200}") {
-            let _ = ClientMetadata::parse(body.as_bytes());
+            let _ = ClientMetadata::parse(body.as_bytes(), &());
         }
     }
 }

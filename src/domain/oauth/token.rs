@@ -2,6 +2,8 @@
 //!
 //! Every grant type results in an [`Authorization`], from which `Issuer::mint` creates the tokens.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::client::{Client, ClientId, GrantType};
@@ -9,7 +11,8 @@ use crate::error::{ErrorCode, Refusal};
 use crate::grant::GrantId;
 use crate::oauth::params::Params;
 use crate::pkce::CodeVerifier;
-use crate::scope::{Scope, ScopeValue};
+use crate::resource::{self, DeclaredResource, ResourceAccess, Resources};
+use crate::scope::{Scope, ScopeValue, UnknownScope};
 use crate::secret::Secret;
 use crate::time::UnixTime;
 use crate::user::Subject;
@@ -27,17 +30,46 @@ pub enum TokenRequest {
         /// Redirect URI, which must equal the redirect URI of the authorization request.
         redirect_uri: String,
         verifier: Option<CodeVerifier>,
+        /// Resource of the token (RFC 8707 §2.2).
+        resource: Option<DeclaredResource>,
     },
     /// `grant_type=refresh_token`.
-    Refresh { token: Secret, scope: Option<Scope> },
+    Refresh {
+        token: Secret,
+        scope: Option<RequestedScope>,
+        /// Resource of the token (RFC 8707 §2.2).
+        resource: Option<DeclaredResource>,
+    },
+}
+
+/// Scope of a refresh: values of this server, and scopes of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestedScope {
+    pub scope: Scope,
+    pub of_resource: BTreeSet<String>,
+}
+
+impl RequestedScope {
+    fn parse(text: &str, resources: &dyn Resources) -> Result<Self, Refusal> {
+        let (scope, others) = Scope::with_others(text);
+        if let Some(unknown) = others.iter().find(|value| !resources.declare_scope(value)) {
+            return Err(Refusal::unknown_scope(&UnknownScope::from_value(unknown)));
+        }
+        // RFC 6749 §3.3 requires at least one value.
+        if scope.is_empty() && others.is_empty() {
+            return Err(Refusal::new(ErrorCode::InvalidScope, "The scope is empty."));
+        }
+        Ok(Self { scope, of_resource: others.into_iter().map(str::to_owned).collect() })
+    }
 }
 
 impl TokenRequest {
     /// Parses the form of an authenticated client.
     ///
     /// # Errors
-    /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`.
-    pub fn parse(form: &Params, client: &Client) -> Result<Self, Refusal> {
+    /// `invalid_request`, `unsupported_grant_type`, `unauthorized_client`, `invalid_scope`,
+    /// `invalid_target`.
+    pub fn parse(form: &Params, client: &Client, resources: &dyn Resources) -> Result<Self, Refusal> {
         if form.repeats_any(&KNOWN) {
             return Err(Refusal::invalid_request("A parameter is repeated."));
         }
@@ -56,13 +88,14 @@ impl TokenRequest {
         if !client.may_use(grant) {
             return Err(Refusal::new(ErrorCode::UnauthorizedClient, "The client may not use this grant type."));
         }
+        let resource = resource::requested(form, &client.id, resources)?;
         match grant {
-            GrantType::AuthorizationCode => Self::code(form, client),
-            GrantType::RefreshToken => Self::refresh(form),
+            GrantType::AuthorizationCode => Self::code(form, client, resource),
+            GrantType::RefreshToken => Self::refresh(form, resource, resources),
         }
     }
 
-    fn code(form: &Params, client: &Client) -> Result<Self, Refusal> {
+    fn code(form: &Params, client: &Client, resource: Option<DeclaredResource>) -> Result<Self, Refusal> {
         let code = form.required("code", Refusal::invalid_request("The parameter code is missing."))?;
         let redirect_uri =
             form.required("redirect_uri", Refusal::invalid_request("The parameter redirect_uri is missing."))?;
@@ -77,22 +110,14 @@ impl TokenRequest {
         if client.is_public() && verifier.is_none() {
             return Err(Refusal::invalid_request("The parameter code_verifier is missing."));
         }
-        Ok(Self::Code { code: Secret::new(code), redirect_uri: redirect_uri.to_owned(), verifier })
+        Ok(Self::Code { code: Secret::new(code), redirect_uri: redirect_uri.to_owned(), verifier, resource })
     }
 
-    fn refresh(form: &Params) -> Result<Self, Refusal> {
+    fn refresh(form: &Params, resource: Option<DeclaredResource>, resources: &dyn Resources) -> Result<Self, Refusal> {
         let token =
             form.required("refresh_token", Refusal::invalid_request("The parameter refresh_token is missing."))?;
-        let scope = form
-            .one("scope")?
-            .map(|text| {
-                // RFC 6749 §3.3 requires at least one value.
-                let scope = Scope::parse(text).map_err(|unknown| Refusal::unknown_scope(&unknown))?;
-                let none = || Refusal::new(ErrorCode::InvalidScope, "The scope is empty.");
-                Some(scope).filter(|scope| !scope.is_empty()).ok_or_else(none)
-            })
-            .transpose()?;
-        Ok(Self::Refresh { token: Secret::new(token), scope })
+        let scope = form.one("scope")?.map(|text| RequestedScope::parse(text, resources)).transpose()?;
+        Ok(Self::Refresh { token: Secret::new(token), scope, resource })
     }
 }
 
@@ -104,6 +129,8 @@ pub struct Authorization {
     pub client: ClientId,
     pub subject: Subject,
     pub scope: Scope,
+    /// Resource of the access token, and its scopes. `None` if the issuer is the audience.
+    pub resource: Option<ResourceAccess>,
     /// The `nonce` of the authorization request. `None` for a refresh (OpenID Connect Core §12.2).
     pub nonce: Option<String>,
     pub auth_time: UnixTime,
@@ -115,6 +142,11 @@ impl Authorization {
     /// Returns whether the response has an ID token. A refresh may omit `openid` from the scope.
     pub fn has_id_token(&self) -> bool {
         self.scope.contains(ScopeValue::OpenId)
+    }
+
+    /// Returns all scope values of the token, space-separated.
+    pub fn whole_scope(&self) -> String {
+        resource::whole_scope(self.scope, self.resource.as_ref())
     }
 }
 
@@ -132,5 +164,7 @@ pub struct TokenResponse {
     /// Refresh token, if the scope contains `offline_access`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
+    /// Granted scopes. Absent if there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub scope: String,
 }

@@ -236,6 +236,8 @@ consent-self-registered =
 consent-needs-approval =
     An administrator of <bdi>{ $operator }</bdi> has to approve <bdi>{ $client }</bdi> before it can use the protected
     applications for you. Until then they refuse it.
+consent-resource = If you allow this, <bdi>{ $client }</bdi> can use <bdi>{ $app }</bdi> on your behalf:
+consent-resource-address = Address of the application
 consent-shares = If you allow this, <bdi>{ $client }</bdi> will receive:
 consent-scope-openid = Your user ID
 consent-scope-profile = Your profile
@@ -646,6 +648,7 @@ applications-lead = You have allowed these applications to access your account.
 applications-none = You have not given any application access yet.
 applications-since = Allowed: { $moment }
 applications-sees = It can see:
+applications-uses = It can use these on your behalf:
 applications-withdraw = Remove access
 applications-withdraw-named = Remove access: { $client }
 applications-effect = If you remove access, the application has to ask you again. It keeps what it has already stored.

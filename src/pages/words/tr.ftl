@@ -220,6 +220,8 @@ consent-self-registered =
 consent-needs-approval =
     <bdi>{ $client }</bdi> uygulamasının korunan uygulamaları sizin adınıza kullanabilmesi için bir <bdi>{ $operator }</bdi>
     yöneticisinin onayı gerekir. Onay verilene kadar istekleri reddedilir.
+consent-resource = İzin verirseniz <bdi>{ $client }</bdi> uygulaması <bdi>{ $app }</bdi> uygulamasını sizin adınıza kullanabilecek:
+consent-resource-address = Uygulamanın adresi
 consent-shares = İzin verirseniz <bdi>{ $client }</bdi> uygulamasına şunlar iletilecek:
 consent-scope-openid = Kullanıcı kimliğiniz
 consent-scope-profile = Profil bilgileriniz
@@ -610,6 +612,7 @@ applications-lead = Bu uygulamaların hesabınıza erişmesine izin verdiniz.
 applications-none = Henüz hiçbir uygulamaya erişim izni vermediniz.
 applications-since = İzin tarihi: { $moment }
 applications-sees = Görebildikleri:
+applications-uses = Sizin adınıza kullanabildikleri:
 applications-withdraw = Erişimi kaldır
 applications-withdraw-named = Erişimi kaldır: { $client }
 applications-effect = Erişimini kaldırdığınız uygulama sizden yeniden izin istemek zorundadır. Daha önce kaydettiği bilgiler kendisinde kalır.

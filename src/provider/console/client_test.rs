@@ -141,6 +141,7 @@ fn without_stored_grant(ctx: &RequestContext<'_>, code: &Code) -> Authorization 
         client: code.client.clone(),
         subject: code.sign_in.subject,
         scope: code.scope,
+        resource: code.resource.clone(),
         nonce: code.nonce.clone(),
         auth_time: code.sign_in.at(),
         acr: code.sign_in.acr().to_owned(),

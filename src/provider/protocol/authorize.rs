@@ -78,7 +78,7 @@ async fn begin(
     client: &Client,
     return_to: ReturnTo,
 ) -> Result<Response, Failure> {
-    let mut request = AuthorizationRequest::parse(params, client, return_to)?;
+    let mut request = AuthorizationRequest::parse(params, client, return_to, &*ctx.sealgate.config)?;
     let expected = match request.id_token_hint.take() {
         Some(hint) => Some(hint_subject(ctx, &hint)?),
         None => None,
@@ -200,6 +200,13 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
         let refusal = Refusal::new(ErrorCode::InvalidScope, "The client may not request this scope.");
         return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
     }
+    // The operator may also have removed the resource or its scopes.
+    if let Some(resource) = &interaction.request.resource
+        && resource.still_available(&client.id, &*ctx.sealgate.config)? != *resource
+    {
+        let refusal = Refusal::new(ErrorCode::InvalidScope, "The resource no longer has this scope.");
+        return Err(Failure::Return(Box::new(interaction.request.return_to.clone()), refusal));
+    }
     let session = match ctx.session().await? {
         Some(session) => {
             ctx.sealgate.store.touch_session(&session, ctx.now).await;
@@ -234,23 +241,27 @@ async fn decide(ctx: &RequestContext<'_>, interaction: &Interaction, client: &Cl
     })
 }
 
-/// Returns the next step. If the step issues a code, also returns the scope to which the user had
-/// consented before.
+/// Returns the next step. If the step issues a code, also returns the earlier consent of the user.
 async fn next(
     ctx: &RequestContext<'_>,
     interaction: &Interaction,
     client: &Client,
     session: Option<&Session>,
-) -> Result<(NextStep, Scope), StoreError> {
+) -> Result<(NextStep, Option<Consent>), StoreError> {
     let terms = terms(ctx, interaction, session).await?;
     let terms = |subject| terms.iter().find(|(known, _)| *known == subject).map(|(_, terms)| *terms);
     let consents = consents(ctx, session, client).await?;
-    let consented =
-        |subject| consents.iter().find(|(known, _)| *known == subject).map_or(Scope::EMPTY, |(_, scope)| *scope);
-    let step = next_step(interaction, client, session, terms, consented, ctx.now);
+    let consent_of = |subject| consents.iter().find(|consent| consent.subject == subject);
+    let request = &interaction.request;
+    let has_consented = |subject| match consent_of(subject) {
+        Some(consent) => consent.covers(request.scope, request.resource.as_ref()),
+        // Without consent, only a request for nothing needs none.
+        None => request.scope.is_empty() && request.resource.is_none(),
+    };
+    let step = next_step(interaction, client, session, terms, has_consented, ctx.now);
     let before = match &step {
-        NextStep::Issue { sign_in, .. } => consented(sign_in.subject),
-        _ => Scope::EMPTY,
+        NextStep::Issue { sign_in, .. } => consent_of(sign_in.subject).cloned(),
+        _ => None,
     };
     Ok((step, before))
 }
@@ -301,13 +312,11 @@ async fn consents(
     ctx: &RequestContext<'_>,
     session: Option<&Session>,
     client: &Client,
-) -> Result<Vec<(Subject, Scope)>, StoreError> {
+) -> Result<Vec<Consent>, StoreError> {
     let mut consents = Vec::new();
     for sign_in in session.iter().flat_map(|session| &session.sign_ins) {
         let consent = ctx.sealgate.store.consent(sign_in.subject, &client.id).await?;
-        if let Some(consent) = consent.filter(|consent| consent.is_for(client)) {
-            consents.push((sign_in.subject, consent.scope));
-        }
+        consents.extend(consent.filter(|consent| consent.is_for(client)));
     }
     Ok(consents)
 }
@@ -328,25 +337,29 @@ async fn issue(
     session: &Session,
     sign_in: SignIn,
     scope: Scope,
-    before: Scope,
+    before: Option<Consent>,
 ) -> Result<Decision, Failure> {
     let request = &interaction.request;
     let secret = Secret::from_random(&ctx.random::<32>());
     let newly_allowed = interaction.progress.allowed.filter(|_| client.consent == ConsentRule::Ask);
-    let consent = newly_allowed.map(|allowed| Consent {
-        subject: sign_in.subject,
-        client: client.id.clone(),
-        // This decision replaces the earlier one for the requested scopes. A scope that the user
-        // deselected is no longer allowed.
-        scope: allowed.union(before.except(request.scope)),
-        at: ctx.now,
-        incarnation: Some(client.incarnation),
+    let consent = newly_allowed.map(|allowed| {
+        let (scope, resources) = before.map(|before| (before.scope, before.resources)).unwrap_or_default();
+        let consent = Consent {
+            subject: sign_in.subject,
+            client: client.id.clone(),
+            scope,
+            at: ctx.now,
+            incarnation: Some(client.incarnation),
+            resources,
+        };
+        consent.with_decision(request.scope, allowed, request.resource.as_ref())
     });
     let code = Code {
         client: client.id.clone(),
         redirect_uri: request.return_to.redirect_uri().to_owned(),
         challenge: request.challenge.clone(),
         scope,
+        resource: request.resource.clone(),
         nonce: request.nonce.clone(),
         sign_in,
         typed: interaction.progress.signed_in,
@@ -364,7 +377,7 @@ async fn issue(
     if let Some(consent) = consent {
         let event =
             ctx.event(AuditKind::ConsentGiven, Actor::User).for_subject(consent.subject).with_client(&client.id);
-        ctx.sealgate.audit.note(event.in_session(session.id).with_detail(consent.scope.to_string()));
+        ctx.sealgate.audit.note(event.in_session(session.id).with_detail(decision(request, &consent)));
         if let Err(error) = Box::pin(consent::request_approval(ctx, client)).await {
             tracing::error!(%error, client = client.id.as_str(), "cannot notify the administrators that a \
                 client needs an approval");
@@ -372,6 +385,14 @@ async fn issue(
     }
     let redirect = request.return_to.with_code(secret.expose(), ctx.sealgate.config.issuer.as_str());
     Ok(Decision::Answered(response::to_client(ctx, &redirect)))
+}
+
+/// Returns the scope of a decision for the audit log, with the resource.
+fn decision(request: &AuthorizationRequest, consent: &Consent) -> String {
+    let given = request.resource.as_ref().and_then(|resource| consent.resources.get_key_value(&resource.id));
+    let Some((id, given)) = given else { return consent.scope.to_string() };
+    let scopes = given.scopes.iter().fold(given.scope.to_string(), |scopes, scope| scopes + " " + scope);
+    format!("{} for {id}", scopes.trim()).trim().to_owned()
 }
 
 /// Returns the user for whom a page is shown: the user chosen or signed in for this request,

@@ -29,7 +29,7 @@ const SERVER_MEMBERS: [&str; 4] =
 pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     ctx.charge_site(Bucket::Register).await?;
     let initial_token = authorize(ctx).await?;
-    let metadata = ClientMetadata::parse(json(ctx)?)?;
+    let metadata = ClientMetadata::parse(json(ctx)?, &*ctx.sealgate.config)?;
     refuse_own_hosts(ctx, &metadata, None)?;
     let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let access_token = Secret::from_random(&ctx.random::<32>());
@@ -209,7 +209,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         }
         None => None,
     };
-    let metadata = ClientMetadata::parse(ctx.body())?;
+    let metadata = ClientMetadata::parse(ctx.body(), &*ctx.sealgate.config)?;
     refuse_own_hosts(ctx, &metadata, Some(&client))?;
     // A public client that becomes confidential needs a secret. A confidential client that becomes
     // public loses its secrets.

@@ -25,8 +25,9 @@ use sealgate_domain::grant::{
     EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
 };
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::oauth::token::{Authorization, TokenRequest, TokenResponse};
+use sealgate_domain::oauth::token::{Authorization, RequestedScope, TokenRequest, TokenResponse};
 use sealgate_domain::pkce::CodeVerifier;
+use sealgate_domain::resource::{self, DeclaredResource, ResourceAccess};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::{Secret, base64url};
 use sealgate_domain::user::{Subject, User};
@@ -58,11 +59,13 @@ async fn grant_tokens(
     form: &Params,
     received: Instant,
 ) -> Result<Response, Failure> {
-    match TokenRequest::parse(form, &caller.client)? {
-        TokenRequest::Code { code, redirect_uri, verifier } => {
-            redeem(ctx, caller, &code, &redirect_uri, verifier.as_ref()).await
+    match TokenRequest::parse(form, &caller.client, &*ctx.sealgate.config)? {
+        TokenRequest::Code { code, redirect_uri, verifier, resource } => {
+            redeem(ctx, caller, &code, &redirect_uri, verifier.as_ref(), resource.as_ref()).await
         }
-        TokenRequest::Refresh { token, scope } => refresh(ctx, caller, &token, scope, received).await,
+        TokenRequest::Refresh { token, scope, resource } => {
+            refresh(ctx, caller, &token, scope.as_ref(), resource.as_ref(), received).await
+        }
     }
 }
 
@@ -72,6 +75,7 @@ async fn redeem(
     code: &Secret,
     redirect_uri: &str,
     verifier: Option<&CodeVerifier>,
+    requested: Option<&DeclaredResource>,
 ) -> Result<Response, Failure> {
     let client = &caller.client;
     for _ in 0..MAX_TRIES {
@@ -95,7 +99,9 @@ async fn redeem(
         let first =
             code.scope.contains(ScopeValue::OfflineAccess).then(|| RefreshToken::first(key.clone(), ctx.random()));
         let grant = grant(ctx, code, &key, first.as_ref());
-        let authorization = Authorization { nonce: code.nonce.clone(), ..authorization(&grant, grant.scope) };
+        let resource = resource::of_token(code.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
+        let authorization = authorization(&grant, grant.scope, resource);
+        let authorization = Authorization { nonce: code.nonce.clone(), ..authorization };
         let tokens = mint(ctx, &authorization, &user).await?;
         if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
@@ -113,7 +119,7 @@ async fn redeem(
                 return Err(gone);
             }
             note(ctx, AuditKind::TokensIssued, &grant, None);
-            return Ok(respond(ctx, tokens, first.as_ref(), grant.scope));
+            return Ok(respond(ctx, tokens, first.as_ref(), &authorization));
         }
     }
     Err(Failure::Unavailable)
@@ -123,7 +129,8 @@ async fn refresh(
     ctx: &RequestContext<'_>,
     caller: &Caller,
     presented: &Secret,
-    narrower: Option<Scope>,
+    narrower: Option<&RequestedScope>,
+    requested: Option<&DeclaredResource>,
     received: Instant,
 ) -> Result<Response, Failure> {
     let client = &caller.client;
@@ -168,11 +175,18 @@ async fn refresh(
         require_level(ctx, client, &user, &grant.acr).await?;
         // Scopes that the operator has removed from the client are not granted on refresh either.
         let most = grant.scope.intersection(client.scope);
-        let scope = narrower.unwrap_or(most);
-        if !scope.is_subset_of(most) {
-            return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
+        let mut scope = most;
+        let mut resource = resource::of_token(grant.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
+        if let Some(narrower) = narrower {
+            scope = narrower.scope;
+            let of_resource = resource.as_ref().map(|resource| resource.scopes.clone()).unwrap_or_default();
+            if !scope.is_subset_of(most) || !narrower.of_resource.is_subset(&of_resource) {
+                return Err(Refusal::new(ErrorCode::InvalidScope, "The scope was not granted.").into());
+            }
+            resource = resource.map(|resource| ResourceAccess { scopes: narrower.of_resource.clone(), ..resource });
         }
-        let tokens = mint(ctx, &authorization(grant, scope), &user).await?;
+        let authorization = authorization(grant, scope, resource);
+        let tokens = mint(ctx, &authorization, &user).await?;
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
         let next = token.next(&salt);
@@ -189,7 +203,7 @@ async fn refresh(
         let changed = changed.living_until(ctx.now.plus(settings.access_token));
         if ctx.sealgate.store.update_grant(&loaded, &changed).await? == Committed::Yes {
             note(ctx, AuditKind::TokensRefreshed, grant, detail);
-            let response = respond(ctx, tokens, Some(&next), scope);
+            let response = respond(ctx, tokens, Some(&next), &authorization);
             answering.ready();
             return Ok(response);
         }
@@ -266,7 +280,7 @@ async fn require_consent(ctx: &RequestContext<'_>, client: &Client, code: &Code)
         return Ok(());
     }
     let consent = ctx.sealgate.store.consent(code.sign_in.subject, &client.id).await?;
-    if consent.is_some_and(|consent| consent.is_for(client) && code.scope.is_subset_of(consent.scope)) {
+    if consent.is_some_and(|consent| consent.is_for(client) && consent.covers(code.scope, code.resource.as_ref())) {
         return Ok(());
     }
     Err(Refusal::invalid_grant("The consent was withdrawn.").into())
@@ -288,6 +302,7 @@ fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&R
         subject: code.sign_in.subject,
         session: code.session,
         scope: code.scope,
+        resource: code.resource.clone(),
         auth_time: code.sign_in.at(),
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
@@ -298,12 +313,13 @@ fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&R
     }
 }
 
-fn authorization(grant: &Grant, scope: Scope) -> Authorization {
+fn authorization(grant: &Grant, scope: Scope, resource: Option<ResourceAccess>) -> Authorization {
     Authorization {
         grant: grant.id,
         client: grant.client.clone(),
         subject: grant.subject,
         scope,
+        resource,
         nonce: None,
         auth_time: grant.auth_time,
         acr: grant.acr.clone(),
@@ -316,7 +332,12 @@ async fn mint(ctx: &RequestContext<'_>, authorization: &Authorization, user: &Us
     Ok(ctx.sealgate.issuer.mint(authorization, user, jti, ctx.now).await?)
 }
 
-fn respond(ctx: &RequestContext<'_>, tokens: Tokens, refresh: Option<&RefreshToken>, scope: Scope) -> Response {
+fn respond(
+    ctx: &RequestContext<'_>,
+    tokens: Tokens,
+    refresh: Option<&RefreshToken>,
+    authorization: &Authorization,
+) -> Response {
     let metrics = &ctx.sealgate.metrics;
     metrics.issued(TokenKind::Access);
     if tokens.id_token.is_some() {
@@ -331,7 +352,7 @@ fn respond(ctx: &RequestContext<'_>, tokens: Tokens, refresh: Option<&RefreshTok
         expires_in: tokens.lifetime.as_secs(),
         id_token: tokens.id_token,
         refresh_token: refresh.map(|token| token.to_wire().expose().to_owned()),
-        scope: scope.to_string(),
+        scope: authorization.whole_scope(),
     };
     Response::json(StatusCode::OK, &response)
 }

@@ -23,7 +23,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri;
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::user::{Email, User};
-use sealgate_pages::{ClientLink, ConsentPage, Problem, Publisher, html};
+use sealgate_pages::{ClientLink, ConsentPage, ConsentResource, Problem, Publisher, html};
 use sealgate_store::{Committed, StoreError};
 
 const PAGE: &str = "consent";
@@ -77,6 +77,16 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         .filter(|value| *value != ScopeValue::OfflineAccess)
         .map(|value| (value, values(user, value)))
         .collect();
+    let resource = waiting.interaction().request.resource.as_ref();
+    let resource = resource.and_then(|access| Some((access, ctx.sealgate.config.app_at_origin(&access.id)?)));
+    let resource = resource.map(|(access, app)| {
+        let texts = app.scopes.iter().filter(|scope| access.scopes.contains(&scope.name));
+        ConsentResource {
+            app: app.called(),
+            id: &access.id,
+            scopes: texts.map(|scope| scope.text(ctx.language())).collect(),
+        }
+    });
     // Registered URIs have a host; if this one has none, show the whole URI.
     let redirect_uri = waiting.interaction().request.return_to.redirect_uri();
     let host = redirect_uri::host(redirect_uri).unwrap_or_else(|| redirect_uri.to_owned());
@@ -97,6 +107,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         policy,
         account: user.sign_in_name(),
         scopes: &shared,
+        resource: resource.as_ref(),
         offline_access: scope.contains(ScopeValue::OfflineAccess),
     };
     Ok(Response::page(StatusCode::OK, html(&page), waiting.then().as_deref()))

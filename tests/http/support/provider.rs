@@ -145,6 +145,18 @@ impl Provider {
         Box::pin(sealing(parts)).await
     }
 
+    /// Returns another provider on the same records, with other sections in its configuration.
+    pub(crate) async fn with_settings(&self, more: &str) -> Self {
+        let engine = Arc::clone(&self.engine) as Arc<dyn Engine>;
+        Self {
+            sealgate: self.again_with(more, engine, token_device::signer()).await,
+            engine: Arc::clone(&self.engine),
+            clock: Arc::clone(&self.clock),
+            anna: self.anna.clone(),
+            ben: self.ben.clone(),
+        }
+    }
+
     /// Returns the provider on a store on disk, with the same users and clients.
     pub(crate) async fn on_disk(self, more: &str, path: &Path) -> Self {
         let StoreConfig::Sled(settings) = self.sealgate.config.store.clone() else { panic!("it has files") };

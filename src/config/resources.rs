@@ -1,0 +1,74 @@
+//! Resources of an installation (RFC 8707): the applications that declare scopes, or that refuse
+//! tokens for the issuer.
+
+use serde::Serialize;
+
+use super::app::App;
+use super::app_hosts::AppHosts;
+use super::settings::Config;
+use sealgate_domain::language::Language;
+use sealgate_domain::resource::{DeclaredResource, FoundResource, Resources};
+
+/// Scope of an application, with its texts for the consent page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AppScope {
+    pub name: String,
+    pub english: String,
+    pub turkish: String,
+}
+
+impl AppScope {
+    /// Returns the text in this language.
+    pub fn text(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.english,
+            Language::Turkish => &self.turkish,
+        }
+    }
+}
+
+impl App {
+    /// Returns whether clients can request tokens for this application.
+    pub fn is_resource(&self) -> bool {
+        !self.scopes.is_empty() || !self.issuer_audience
+    }
+}
+
+impl Config {
+    /// Returns the application at this public origin.
+    pub fn app_at_origin(&self, origin: &str) -> Option<&App> {
+        let exact = self.apps.iter().find(|app| app.origin(&self.issuer).as_deref() == Some(origin));
+        exact.or_else(|| {
+            let (_, authority) = origin.split_once("://")?;
+            let app = self.apps.get(AppHosts::from_config(self).app(authority)?)?;
+            let host = app.covered_host(authority)?;
+            (app.origin_at(&self.issuer, Some(&host)) == origin).then_some(app)
+        })
+    }
+}
+
+impl Resources for Config {
+    fn has_any(&self) -> bool {
+        self.apps.iter().any(App::is_resource)
+    }
+
+    /// Clients may write the origin with a slash at its end, as URL libraries do. All other
+    /// characters must match.
+    fn find(&self, id: &str) -> FoundResource {
+        let origin = id.strip_suffix('/').unwrap_or(id);
+        match self.app_at_origin(origin) {
+            Some(app) if app.is_resource() => FoundResource::Declared(DeclaredResource {
+                id: origin.to_owned(),
+                scopes: app.scopes.iter().map(|scope| scope.name.clone()).collect(),
+                issuer_audience: app.issuer_audience,
+                clients: app.clients.clone(),
+            }),
+            Some(_) => FoundResource::Undeclared,
+            None => FoundResource::Unknown,
+        }
+    }
+
+    fn declare_scope(&self, scope: &str) -> bool {
+        self.apps.iter().flat_map(|app| &app.scopes).any(|declared| declared.name == scope)
+    }
+}
