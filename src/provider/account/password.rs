@@ -182,7 +182,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
         let mut sign_in = visitor.sign_in.clone();
-        sign_in.steps.add(AuthenticationStep { method: AuthenticationMethod::Password, at: ctx.now, factor: None });
+        sign_in.steps.add(AuthenticationStep::new(AuthenticationMethod::Password, ctx.now));
         session.renew(sign_in, session.cookie, None, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };

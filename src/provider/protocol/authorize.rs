@@ -106,6 +106,7 @@ async fn begin(
         progress: Progress::default(),
         challenge: Some(new_challenge(ctx)),
         enrolment,
+        upstream: None,
         number: 0,
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),

@@ -186,6 +186,7 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
     let again = Interaction {
         progress: Progress::default(),
         challenge: Some(passkey::new_challenge(ctx)),
+        upstream: None,
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()

@@ -228,7 +228,7 @@ async fn proceed_by_password(
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
     let credentials = CredentialMark::for_user(&user, generation);
     let steps = SignIn::by_password(user.sub, ctx.now).steps;
-    let proof = Proof { user, steps, credentials, is_step_up: false, keep };
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep, upstream: None };
     sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await
 }
 
