@@ -23,6 +23,7 @@ mod store;
 mod telemetry;
 mod tls;
 mod trusted_issuers;
+mod upstreams;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -98,7 +99,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -154,7 +155,10 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
         trusted: &trusted,
     };
-    let directories = directories::directories(root.sections("directory"), files);
+    let mut taken = directories::Taken::default();
+    let directories = directories::directories(root.sections("directory"), files, &mut taken);
+    let private_keys = upstreams::Keys { hsm: hsm.as_ref(), certificates: &server.tls };
+    let upstreams = upstreams::upstreams(root.sections("upstream"), issuer.as_ref(), &private_keys, files, &mut taken);
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
     let clients = clients::clients(&mut root, files);
@@ -191,6 +195,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         form_post,
         trusted_issuers: trusted_issuers?,
         directories: directories?,
+        upstreams: upstreams?,
         apps,
         clients: clients?,
         file: None,

@@ -63,7 +63,7 @@ const SECTIONS: &[Keys] = &[
     ("audit", &["keep_days", "max_records"], &[]),
     ("forward_auth", &[], &["trusted"]),
     ("form_post", &[], &["enabled", "clients"]),
-    ("", &["trusted_issuer", "directory"], &[]),
+    ("", &["trusted_issuer", "directory", "upstream"], &[]),
 ];
 
 /// Keys of an application. A reload applies all of them.

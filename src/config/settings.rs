@@ -16,6 +16,7 @@ use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
 use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
+use super::upstream::UpstreamSettings;
 use super::user_registration::UserRegistration;
 use crate::ConfigFault;
 use crate::directory::DirectorySettings;
@@ -75,6 +76,9 @@ pub struct Config {
     /// Directories whose users can sign in.
     #[serde(rename = "directory", serialize_with = "super::serialize::as_debug")]
     pub directories: Vec<DirectorySettings>,
+    /// OpenID providers whose users can sign in.
+    #[serde(rename = "upstream", serialize_with = "super::serialize::as_debug")]
+    pub upstreams: Vec<UpstreamSettings>,
     /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,

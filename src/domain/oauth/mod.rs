@@ -16,3 +16,4 @@ pub mod registration;
 pub mod strict_json;
 pub mod token;
 pub mod trusted_token;
+pub mod upstream_claims;
