@@ -26,6 +26,7 @@ use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
 use sealgate_domain::language::Language;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::session::KeepSignedIn;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::user::Email;
 
 /// Checked content of the configuration file.
@@ -439,9 +440,12 @@ pub struct RateLimits {
     pub pages: RateLimit,
 }
 
-/// `[login]`: limits on password guesses. Only failures count.
+/// `[login]`: where users sign in, and limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
+    /// OpenID provider to which the sign-in page sends all browsers. Passwords are then accepted only
+    /// at `/oauth/login?local`.
+    pub only_upstream: Option<SourceName>,
     /// Number of failed attempts per account after which further attempts must wait. This number of
     /// failures is forgotten per `window`.
     pub failures_per_account: u32,

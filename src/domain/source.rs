@@ -132,7 +132,29 @@ pub struct UserSource {
     pub confirmed_at: Option<UnixTime>,
 }
 
+impl User {
+    /// Returns whether this user differs from `before` only in the time at which an OpenID provider
+    /// confirmed the account.
+    pub fn is_confirmation_of(&self, before: &Self) -> bool {
+        let mut confirmed = before.clone();
+        if let (Some(confirmed), Some(own)) = (&mut confirmed.source, &self.source) {
+            confirmed.confirmed_at = own.confirmed_at;
+        }
+        confirmed == *self
+    }
+}
+
 impl UserSource {
+    /// Returns whether the source is an OpenID provider, and not a directory.
+    pub fn is_upstream(&self) -> bool {
+        self.confirmed_at.is_some()
+    }
+
+    /// Returns whether an OpenID provider has confirmed the account within `valid_for`.
+    pub fn is_confirmed(&self, now: UnixTime, valid_for: Duration) -> bool {
+        self.confirmed_at.is_some_and(|at| now.since(at) < valid_for)
+    }
+
     /// Records that the OpenID provider has confirmed the account at `now`. Changes nothing if the
     /// last confirmation is recent, because each change of a user empties the caches of tokens.
     ///

@@ -67,8 +67,8 @@ pub use security::{
     SecurityProblem, UnnamedFactor, default_factor_name,
 };
 pub use sign_in::{
-    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
-    ReturnFormPage, SignedOutPage,
+    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LeavePage, LoginPage, LoginProblem, PasskeyOffer,
+    Publisher, ReturnFormPage, SignedOutPage, UpstreamButton, UpstreamFailure,
 };
 
 /// Policy of every page (CSP Level 3). It permits a stylesheet, script and logo from the page's own

@@ -3,13 +3,15 @@
 use askama::Template;
 
 use sealgate_domain::scope::ScopeValue;
+use sealgate_domain::upstream_trip::UpstreamProblem;
 use sealgate_domain::user::User;
 
 use super::words::{Markup, Words};
 use crate::inside::{Frame, initial};
 use crate::language::Wait;
 
-/// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected.
+/// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected. The button
+/// of an OpenID provider also sends `upstream` with the provider's name.
 #[derive(Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
@@ -23,6 +25,14 @@ pub struct LoginPage<'a> {
     /// Initial state of the check box for staying signed in. `None` if the page has no such check
     /// box.
     pub keep: Option<bool>,
+    /// Whether the page has fields for a name and a password.
+    pub has_password: bool,
+    /// OpenID providers at which users can sign in.
+    pub upstreams: &'a [UpstreamButton<'a>],
+    /// URL of the same page with fields for a password, if this page has none.
+    pub local: Option<&'a str>,
+    /// Reason why a sign-in at an OpenID provider failed.
+    pub upstream_failure: Option<UpstreamFailure<'a>>,
     /// URL for resetting a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,
     /// URL for creating an account, if users can register.
@@ -30,6 +40,37 @@ pub struct LoginPage<'a> {
     /// Passkey sign-in, if the provider supports it.
     pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,
+}
+
+/// Button of an OpenID provider on the sign-in page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamButton<'a> {
+    /// Name of the provider in the configuration.
+    pub name: &'a str,
+    /// Name of the provider for users.
+    pub label: &'a str,
+}
+
+/// Failure of a sign-in at an OpenID provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamFailure<'a> {
+    /// Name of the provider for users.
+    pub label: &'a str,
+    pub problem: UpstreamProblem,
+}
+
+/// Page that sends the browser to an OpenID provider.
+///
+/// It is a page and not a redirect, because Chromium applies `form-action` to each redirect after a
+/// form, also to those that the provider sends.
+#[derive(Template)]
+#[template(path = "leave.html")]
+pub struct LeavePage<'a> {
+    pub frame: Frame<'a>,
+    /// Name of the provider for users.
+    pub label: &'a str,
+    /// URL at the provider.
+    pub url: &'a str,
 }
 
 /// Offer of a sign-in with a passkey, without typed input.
@@ -89,6 +130,9 @@ impl LoginPage<'_> {
 
     fn words(&self) -> Option<Markup> {
         let t = self.frame.t;
+        if let Some(UpstreamFailure { label, problem }) = self.upstream_failure {
+            return Some(t.upstream_problem(label, problem));
+        }
         Some(match self.problem? {
             LoginProblem::WrongCredentials if self.forgot.is_some() => t.login_wrong_credentials_reset(),
             LoginProblem::WrongCredentials => t.login_wrong_credentials(),
@@ -107,6 +151,10 @@ impl LoginPage<'_> {
         })
     }
 
+    fn has_problem(&self) -> bool {
+        self.problem.is_some() || self.upstream_failure.is_some()
+    }
+
     fn described(&self) -> &'static str {
         match self.problem {
             None | Some(LoginProblem::PasskeyRefused) => "",
@@ -116,6 +164,21 @@ impl LoginPage<'_> {
 }
 
 impl Words {
+    fn upstream_problem(self, label: &str, problem: UpstreamProblem) -> Markup {
+        match problem {
+            UpstreamProblem::Denied => self.login_upstream_denied(label),
+            UpstreamProblem::Unavailable => self.login_upstream_away(label),
+            UpstreamProblem::Invalid => self.login_upstream_invalid(label),
+            UpstreamProblem::GroupsOverage => self.login_upstream_groups(label),
+            UpstreamProblem::NotAllowed => self.login_upstream_not_allowed(label),
+            UpstreamProblem::NotLinked => self.login_upstream_not_linked(label),
+            UpstreamProblem::NameTaken => self.login_upstream_name_taken(label),
+            UpstreamProblem::Nameless => self.login_upstream_nameless(label),
+            UpstreamProblem::Disabled => self.login_upstream_disabled(),
+            UpstreamProblem::NotRecent => self.login_upstream_not_recent(label),
+        }
+    }
+
     /// Returns the description of a scope.
     pub(super) fn scope(self, scope: &ScopeValue) -> Markup {
         match scope {

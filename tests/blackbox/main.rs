@@ -87,6 +87,7 @@ mod traces;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;
+mod upstream;
 mod wildcards;
 
 use support::port;

@@ -160,6 +160,7 @@ const RELOADABLE: [&str; 62] = [
     "rate_limits.logout",
     "rate_limits.register",
     "rate_limits.pages",
+    "login.only_upstream",
     "login.failures_per_account",
     "login.failures_per_address",
     "login.window_seconds",

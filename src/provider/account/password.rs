@@ -203,6 +203,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
     let csrf = &visitor.csrf(ctx, PAGE);
     let (account, is_managed) = (visitor.user.sign_in_name(), visitor.user.source.is_some());
-    let page = PasswordPage { inside: visitor.inside(ctx), csrf, account, is_managed, problem };
+    let upstream = visitor.upstream_label(ctx);
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, account, is_managed, upstream, problem };
     Response::page(status, html(&page), None)
 }

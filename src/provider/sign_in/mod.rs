@@ -13,6 +13,7 @@ pub(crate) mod interaction;
 pub(crate) mod login;
 pub(crate) mod passkey;
 pub(crate) mod unmet;
+pub(crate) mod upstream;
 
 use http::HeaderValue;
 

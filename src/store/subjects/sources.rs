@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Adds or changes the user that a source has reported. Retries on conflicts. Writes nothing if
-    /// nothing differs. Ends all access of a user who is no longer enabled.
+    /// nothing differs, apart from the time of the confirmation by an OpenID provider. Ends all access of a user who is no longer enabled.
     ///
     /// `new` becomes the `sub` of a new user. `valid_for` is the time for which the report of an
     /// OpenID provider is valid.
@@ -108,7 +108,9 @@ impl Store {
             let Some(next) = named.applied_to(&loaded.value, source, valid_for, now) else {
                 return Ok(SourceOutcome::Unchanged(Box::new(loaded.value)));
             };
+            let is_confirmation = next.is_confirmation_of(&loaded.value);
             match self.replace_source_user(&loaded, next, now).await? {
+                Some(SourceOutcome::Changed(user)) if is_confirmation => return Ok(SourceOutcome::Unchanged(user)),
                 Some(SourceOutcome::Unchanged(_)) | None => {}
                 Some(outcome) => return Ok(outcome),
             }

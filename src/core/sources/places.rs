@@ -1,0 +1,37 @@
+//! Limit of the sign-ins of one network that wait for the same source.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::password::QueueKey;
+
+/// Sign-ins of unknown browsers that wait for a source, by network, so that no network takes all
+/// places of the source.
+#[derive(Default)]
+pub(super) struct Places(Mutex<Vec<QueueKey>>);
+
+/// Maximum number of waiting sign-ins of one network: a quarter of the places of a source.
+const MAX_PLACES: usize = 16;
+
+/// Place of a waiting sign-in. Freed on drop.
+pub(super) struct Place<'a>(&'a Places, QueueKey);
+
+impl Places {
+    /// Takes a place. Returns `None` if the network has all its places in use.
+    pub(super) fn take(&self, sender: QueueKey) -> Option<Place<'_>> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sender != QueueKey::Trusted && taken.iter().filter(|other| **other == sender).count() >= MAX_PLACES {
+            return None;
+        }
+        taken.push(sender);
+        Some(Place(self, sender))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = taken.iter().position(|sender| *sender == self.1) {
+            taken.swap_remove(at);
+        }
+    }
+}
