@@ -7,13 +7,19 @@
 //! Requests block, so each runs on a thread that may block. A provider has a fixed number of these
 //! threads, so a provider that does not answer delays only its own users.
 
+mod credential;
+mod discovery;
 mod fault;
+mod github;
 mod outcome;
 mod provider;
+mod requests;
+mod token;
 
+pub use credential::AssertionSigner;
 pub use fault::{UpstreamFault, UpstreamFaultKind};
 pub use outcome::{
     CallbackAnswer, Trip, TripPrompt, UpstreamInvalid, UpstreamLogoutToken, UpstreamRefresh, UpstreamRefusal,
     UpstreamSignIn,
 };
-pub use provider::{AssertionSigner, OpenIdProvider};
+pub use provider::OpenIdProvider;

@@ -6,6 +6,10 @@ use secrecy::SecretString;
 
 use crate::fault::UpstreamFault;
 use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::oauth::id_token::IdTokenFault;
+use sealgate_domain::oauth::jws::JwsFault;
+use sealgate_domain::oauth::upstream_claims::ClaimsRefusal;
+use sealgate_domain::oauth::upstream_logout::LogoutTokenFault;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::source::{SourceEntry, SourceId};
 use sealgate_domain::time::UnixTime;
@@ -113,6 +117,26 @@ pub enum UpstreamRefusal {
 pub enum UpstreamInvalid {
     /// The answer has neither a code nor an error.
     NoCode,
+    /// The answer names another issuer (RFC 9207).
+    ForeignIssuer,
+    /// The answer names no issuer, although the provider always does.
+    NoIssuer,
+    /// The code is not valid: it was used before, has expired, or is of another sign-in.
+    Code,
+    /// The provider has sent no ID token.
+    NoIdToken,
+    /// A token is not a JWS with permitted header and algorithm.
+    Token(JwsFault),
+    IdToken(IdTokenFault),
+    LogoutToken(LogoutTokenFault),
+    /// The provider has no key with the token's `kid`.
+    UnknownKey,
+    /// The signature is not valid under the key.
+    Signature,
+    /// The UserInfo response is about another user.
+    UserInfoSubject,
+    /// The answer to a refresh is about another user.
+    OtherUser,
 }
 
 impl UpstreamInvalid {
@@ -120,6 +144,20 @@ impl UpstreamInvalid {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoCode => "no_code",
+            Self::ForeignIssuer => "foreign_iss",
+            Self::NoIssuer => "no_iss",
+            Self::Code => "code",
+            Self::NoIdToken => "no_id_token",
+            Self::Token(JwsFault::TooLong) => "too_long",
+            Self::Token(JwsFault::Malformed) => "malformed",
+            Self::Token(JwsFault::Critical) => "critical",
+            Self::Token(JwsFault::Algorithm) => "algorithm",
+            Self::Token(JwsFault::KeyId) | Self::UnknownKey => "unknown_key",
+            Self::IdToken(fault) => fault.as_str(),
+            Self::LogoutToken(fault) => fault.as_str(),
+            Self::Signature => "signature",
+            Self::UserInfoSubject => "userinfo_subject",
+            Self::OtherUser => "other_user",
         }
     }
 }
@@ -143,5 +181,39 @@ impl UpstreamRefusal {
 impl From<UpstreamFault> for UpstreamRefusal {
     fn from(fault: UpstreamFault) -> Self {
         Self::Unavailable(fault)
+    }
+}
+
+impl From<UpstreamInvalid> for UpstreamRefusal {
+    fn from(reason: UpstreamInvalid) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
+impl From<JwsFault> for UpstreamRefusal {
+    fn from(fault: JwsFault) -> Self {
+        Self::Invalid(UpstreamInvalid::Token(fault))
+    }
+}
+
+impl From<IdTokenFault> for UpstreamRefusal {
+    fn from(fault: IdTokenFault) -> Self {
+        Self::Invalid(UpstreamInvalid::IdToken(fault))
+    }
+}
+
+impl From<LogoutTokenFault> for UpstreamRefusal {
+    fn from(fault: LogoutTokenFault) -> Self {
+        Self::Invalid(UpstreamInvalid::LogoutToken(fault))
+    }
+}
+
+impl From<ClaimsRefusal> for UpstreamRefusal {
+    fn from(refusal: ClaimsRefusal) -> Self {
+        match refusal {
+            ClaimsRefusal::GroupsOverage => Self::GroupsOverage,
+            ClaimsRefusal::NotAllowed(claim) => Self::NotAllowed(claim),
+            ClaimsRefusal::NoSubject => Self::NoSubject,
+        }
     }
 }
