@@ -25,6 +25,7 @@ pub mod qr_code;
 mod reset;
 mod security;
 mod sign_in;
+mod upstream;
 mod words;
 
 use askama::Template;
@@ -67,9 +68,10 @@ pub use security::{
     SecurityProblem, UnnamedFactor, default_factor_name,
 };
 pub use sign_in::{
-    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LeavePage, LoginPage, LoginProblem, PasskeyOffer,
-    Publisher, ReturnFormPage, SignedOutPage, UpstreamButton, UpstreamFailure,
+    AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, LoginPage, LoginProblem, PasskeyOffer, Publisher,
+    ReturnFormPage, SignedOutPage,
 };
+pub use upstream::{LeavePage, UpstreamButton, UpstreamFailure};
 
 /// Policy of every page (CSP Level 3). It permits a stylesheet, script and logo from the page's own
 /// origin, and nothing inline or from elsewhere.

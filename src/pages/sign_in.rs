@@ -3,12 +3,12 @@
 use askama::Template;
 
 use sealgate_domain::scope::ScopeValue;
-use sealgate_domain::upstream_trip::UpstreamProblem;
 use sealgate_domain::user::User;
 
 use super::words::{Markup, Words};
 use crate::inside::{Frame, initial};
 use crate::language::Wait;
+use crate::upstream::{UpstreamButton, UpstreamFailure};
 
 /// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected. The button
 /// of an OpenID provider also sends `upstream` with the provider's name.
@@ -40,37 +40,6 @@ pub struct LoginPage<'a> {
     /// Passkey sign-in, if the provider supports it.
     pub passkey: Option<PasskeyOffer<'a>>,
     pub problem: Option<LoginProblem>,
-}
-
-/// Button of an OpenID provider on the sign-in page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpstreamButton<'a> {
-    /// Name of the provider in the configuration.
-    pub name: &'a str,
-    /// Name of the provider for users.
-    pub label: &'a str,
-}
-
-/// Failure of a sign-in at an OpenID provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpstreamFailure<'a> {
-    /// Name of the provider for users.
-    pub label: &'a str,
-    pub problem: UpstreamProblem,
-}
-
-/// Page that sends the browser to an OpenID provider.
-///
-/// It is a page and not a redirect, because Chromium applies `form-action` to each redirect after a
-/// form, also to those that the provider sends.
-#[derive(Template)]
-#[template(path = "leave.html")]
-pub struct LeavePage<'a> {
-    pub frame: Frame<'a>,
-    /// Name of the provider for users.
-    pub label: &'a str,
-    /// URL at the provider.
-    pub url: &'a str,
 }
 
 /// Offer of a sign-in with a passkey, without typed input.
@@ -164,21 +133,6 @@ impl LoginPage<'_> {
 }
 
 impl Words {
-    fn upstream_problem(self, label: &str, problem: UpstreamProblem) -> Markup {
-        match problem {
-            UpstreamProblem::Denied => self.login_upstream_denied(label),
-            UpstreamProblem::Unavailable => self.login_upstream_away(label),
-            UpstreamProblem::Invalid => self.login_upstream_invalid(label),
-            UpstreamProblem::GroupsOverage => self.login_upstream_groups(label),
-            UpstreamProblem::NotAllowed => self.login_upstream_not_allowed(label),
-            UpstreamProblem::NotLinked => self.login_upstream_not_linked(label),
-            UpstreamProblem::NameTaken => self.login_upstream_name_taken(label),
-            UpstreamProblem::Nameless => self.login_upstream_nameless(label),
-            UpstreamProblem::Disabled => self.login_upstream_disabled(),
-            UpstreamProblem::NotRecent => self.login_upstream_not_recent(label),
-        }
-    }
-
     /// Returns the description of a scope.
     pub(super) fn scope(self, scope: &ScopeValue) -> Markup {
         match scope {

@@ -1,6 +1,5 @@
 //! Users of OpenID providers: the npm package `oidc-provider`, and a provider that a test controls.
 
-mod fake;
 mod node;
 
 use std::fmt::Write as _;
@@ -8,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::openid_provider::FakeProvider;
 use crate::slapd::write_secret;
 use crate::support::{Browser, Instance, PASSWORD, Page, Settings, Upstream, until};
-use fake::FakeProvider;
 use node::{CLIENT_SECRET, NodeProvider};
 
 /// Server with an application: `/staff` is for the group `acme:staff`, and `/recent` requires a recent
@@ -256,6 +255,23 @@ async fn a_second_trip_of_the_same_request_replaces_the_first() {
     assert!(is_signed_in(&browser.open(&second).await));
 }
 
+#[tokio::test]
+async fn an_answer_after_the_end_of_its_request_signs_nobody_in() {
+    let provider = FakeProvider::start(anna());
+    let sections = "[sessions]\ninteraction_seconds = 3\n";
+    let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines: "" }], sections);
+    let (browser, url) = world.leave("acme").await;
+    let returned = provider.approve(&url).await;
+    let state = query(&url, "state").unwrap();
+    let page = world.instance.url(&format!("/oauth/login?interaction={}", state.split_once('.').unwrap().1));
+    // An expired request begins again.
+    until("the request has expired", async || browser.get(&page).await.status == 303).await;
+    let refused = browser.open(&returned).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("This sign-in is over"), "{refused:?}");
+    assert!(provider.state().redeemed.is_empty());
+}
+
 /// RFC 9700 §4.4: one of two providers belongs to the attacker.
 #[tokio::test]
 async fn answers_of_two_providers_cannot_be_mixed_up() {
@@ -312,9 +328,12 @@ async fn the_code_of_another_trip_signs_nobody_in() {
     for checks_codes in [true, false] {
         provider.state().checks_codes = checks_codes;
         let (browser, url) = world.leave("acme").await;
-        let page = browser.open(&with(&provider.approve(&url).await, "code", Some(&code))).await;
+        let injected = with(&provider.approve(&url).await, "code", Some(&code));
+        let page = browser.open(&injected).await;
         assert!(problem(&page).contains("could not be accepted"), "{page:?}");
         assert_eq!(world.status(&browser, "/json").await, 302);
+        // A refused answer has ended the trip, too.
+        assert_eq!(browser.open(&injected).await.status, 400);
     }
     assert_eq!(provider.state().redeemed.len(), 2);
     assert!(world.users().is_empty());

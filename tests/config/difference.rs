@@ -131,7 +131,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 62] = [
+const RELOADABLE: [&str; 63] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",

@@ -35,3 +35,20 @@ impl Drop for Place<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_a_share_of_the_places_and_known_browsers_have_no_limit() {
+        let (places, one, other) = (Places::default(), QueueKey::Stranger([1; 16]), QueueKey::Stranger([2; 16]));
+        let mut taken: Vec<_> = (0..MAX_PLACES).map(|_| places.take(one).unwrap()).collect();
+        assert!(places.take(one).is_none());
+        assert!(places.take(other).is_some());
+        let trusted: Vec<_> = (0..=MAX_PLACES).map(|_| places.take(QueueKey::Trusted)).collect();
+        assert!(trusted.iter().all(Option::is_some));
+        taken.pop();
+        assert!(places.take(one).is_some());
+    }
+}

@@ -108,7 +108,7 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
 async fn begin(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     // The address for an emergency names no pending request.
     if is_local(ctx)? && !ctx.query()?.has(PARAMETER) {
-        return Ok(Response::see_other(&ctx.sign_in_address("/account", &[(LOCAL, "yes")])));
+        return Ok(Response::see_other(&ctx.sign_in_address("/account", &[(LOCAL, "yes"), ("prompt", "login")])));
     }
     let waiting = Waiting::find(ctx).await?;
     let failure = match &waiting.interaction().upstream {

@@ -103,7 +103,8 @@ pub(crate) async fn callback(ctx: &RequestContext<'_>) -> Result<Response, Failu
     let (redirect_uri, required) = (redirect_uri(ctx, source), recency(waiting.interaction()));
     let sender = QueueKey::for_address(ctx.origin.address);
     let attempt = UpstreamAttempt { source, sender, begun: &begun, required };
-    let trip = trip(&secrets, &redirect_uri, waiting.interaction());
+    // `arrive` checks the age of the sign-in, because the user may have spent time at the provider.
+    let trip = Trip { max_age: None, ..trip(&secrets, &redirect_uri, waiting.interaction()) };
     let event = |kind| ctx.event(kind, Actor::Server);
     let arrived = match ctx.sealgate.arrive(&attempt, &answer, &trip, event).await? {
         Ok(arrived) => arrived,

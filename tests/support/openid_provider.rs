@@ -1,6 +1,8 @@
 //! OpenID provider that answers as a test requests, also wrongly. It shows no pages: whoever opens its
 //! authorization URL gets a code.
 
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::foreign::{Key, key_set};
 
-pub(super) type Query = HashMap<String, String>;
+pub(crate) type Query = HashMap<String, String>;
 
 /// Provider. It stops when dropped.
-pub(super) struct FakeProvider {
+pub(crate) struct FakeProvider {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
@@ -25,28 +27,32 @@ pub(super) struct FakeProvider {
 }
 
 /// Behaviour of the provider, and the requests that it received.
-pub(super) struct State {
+pub(crate) struct State {
     /// Claims of the next ID tokens, in addition to those that every ID token has.
-    pub(super) claims: Value,
+    pub(crate) claims: Value,
     /// `iss` of the authorization response. The provider's own by default.
-    pub(super) iss: Option<String>,
+    pub(crate) iss: Option<String>,
     /// Error that the authorization endpoint returns.
-    pub(super) error: Option<&'static str>,
+    pub(crate) error: Option<&'static str>,
     /// Whether the token endpoint checks the code and the PKCE verifier.
-    pub(super) checks_codes: bool,
+    pub(crate) checks_codes: bool,
     /// Whether the token endpoint gives no answer.
-    pub(super) hangs: bool,
+    pub(crate) hangs: bool,
+    /// Time of the provider, in seconds since 1970. That of the machine by default.
+    pub(crate) now: Option<u64>,
+    /// ID tokens that the provider has issued.
+    pub(crate) id_tokens: Vec<String>,
     /// Queries of the authorization endpoint.
-    pub(super) authorizations: Vec<Query>,
+    pub(crate) authorizations: Vec<Query>,
     /// Forms that the token endpoint received.
-    pub(super) redeemed: Vec<Query>,
+    pub(crate) redeemed: Vec<Query>,
     codes: HashMap<String, Query>,
     issued: usize,
 }
 
 impl FakeProvider {
     /// Starts a provider whose users have these claims.
-    pub(super) fn start(claims: Value) -> Self {
+    pub(crate) fn start(claims: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State {
@@ -55,6 +61,8 @@ impl FakeProvider {
             error: None,
             checks_codes: true,
             hangs: false,
+            now: None,
+            id_tokens: Vec::new(),
             authorizations: Vec::new(),
             redeemed: Vec::new(),
             codes: HashMap::new(),
@@ -76,17 +84,17 @@ impl FakeProvider {
         Self { address, state, stop, thread: Some(thread) }
     }
 
-    pub(super) fn issuer(&self) -> String {
+    pub(crate) fn issuer(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
     /// Opens the authorization URL, as a browser of a signed-in user. Returns the URL to which the
     /// provider returns the browser.
-    pub(super) async fn approve(&self, url: &str) -> String {
+    pub(crate) async fn approve(&self, url: &str) -> String {
         assert!(url.starts_with(&format!("{}/", self.issuer())), "{url} is not at this provider");
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
         let answer = client.get(url).send().await.unwrap();
@@ -201,13 +209,17 @@ fn token(state: &mut State, form: Query, issuer: &str, key: &Key) -> String {
     let Some(begun) = begun.filter(|_| is_right || !state.checks_codes) else {
         return json_answer("400 Bad Request", &json!({ "error": "invalid_grant" }));
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = state.now.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
     let mut claims = json!({
         "iss": issuer, "aud": begun["client_id"], "iat": now, "exp": now + 300, "nonce": begun["nonce"],
     });
     let own = state.claims.as_object().unwrap().clone();
     claims.as_object_mut().unwrap().extend(own);
     let id_token = key.token_with(&json!({ "alg": "ES256", "typ": "JWT", "kid": "key" }), &claims);
-    let answer = json!({ "access_token": "access", "token_type": "Bearer", "expires_in": 300, "id_token": id_token });
+    state.id_tokens.push(id_token.clone());
+    let answer = json!({
+        "access_token": "access", "token_type": "Bearer", "expires_in": 300, "id_token": id_token,
+        "refresh_token": "the refresh token of the provider",
+    });
     json_answer("200 OK", &answer)
 }
