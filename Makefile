@@ -5,7 +5,7 @@ CARGO ?= cargo
 
 # Test targets that start neither browsers nor servers except PostgreSQL, and all other test targets.
 # tests/architecture.rs checks that every target is in one of the lists.
-QUICK = architecture config engine gateway http mail mutants pages webauthn
+QUICK = architecture config engine gateway http mail mutants pages upstream webauthn
 REST = blackbox cli directory edge faults interop read_only signer
 
 .PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint systemd docs fuzz bench bench-cluster bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean

@@ -83,6 +83,8 @@ mod subtrees;
 mod token_device;
 #[path = "support/totp.rs"]
 mod totp;
+#[path = "gateway/upstream_users.rs"]
+mod upstream_users;
 #[path = "gateway/wildcards.rs"]
 mod wildcards;
 #[path = "gateway/world.rs"]

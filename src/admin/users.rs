@@ -18,7 +18,7 @@ use sealgate_domain::profile::{
     MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_visible,
 };
 use sealgate_domain::secret::Secret;
-use sealgate_domain::source::SourceLink;
+use sealgate_domain::source::{SourceLink, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User, UserState};
 use sealgate_domain::username::Username;
@@ -127,10 +127,8 @@ async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges
         let kept = changed_fields(&before, &next);
         let kept: Vec<_> = kept.into_iter().filter(|field| KEPT_BY_SOURCE.contains(field)).collect();
         if !kept.is_empty() {
-            let (source, kept) = (&source.link.source, kept.join(", "));
-            return Err(CommandError::invalid(format!(
-                "the directory {source} keeps this user's {kept}; change the entry in the directory"
-            )));
+            let ((kind, name), kept) = (source_words(source), kept.join(", "));
+            return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's {kept}; change it there")));
         }
     }
     // Values that older rules accepted may stay, but new ones must satisfy the current rules.
@@ -229,7 +227,12 @@ fn replace<T: Clone>(value: &mut Option<T>, new: Option<&T>, remove: bool) {
     }
 }
 
-/// Attributes that a directory keeps for its users.
+/// Returns the kind and the name of the source that keeps a user's account.
+fn source_words(source: &UserSource) -> (&'static str, &SourceName) {
+    (if source.is_upstream() { "upstream" } else { "directory" }, &source.link.source)
+}
+
+/// Attributes that a source keeps for its users.
 const KEPT_BY_SOURCE: [&str; 5] = ["address", "verification of the address", "username", "name", "phone number"];
 
 /// Returns the changed attributes in the form of the audit log.
@@ -254,10 +257,8 @@ async fn set_password(
 ) -> Result<Answer, CommandError> {
     let user = find(context, user_ref).await?;
     if let Some(source) = &user.source {
-        return Err(CommandError::invalid(format!(
-            "the directory {} keeps this user's password; change it in the directory",
-            source.link.source
-        )));
+        let (kind, name) = source_words(source);
+        return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's password; change it there")));
     }
     let judged = context.passwords.check(password, &Owner::of(&user)).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;

@@ -19,6 +19,7 @@ use crate::app::{
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
+use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::trusted;
@@ -68,7 +69,15 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let signer = Arc::new(signer);
     let token_keys = TokenKeys::new(Arc::clone(&signer));
     let closing = Arc::clone(&engine);
-    let parts = Parts { config, clock: Arc::new(SystemClock), entropy: Arc::new(OsEntropy), engine, signer, metrics };
+    let parts = Parts {
+        config,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        engine,
+        signer,
+        client_keys: Arc::new(NoClientKeys),
+        metrics,
+    };
     let sealgate = Arc::new(block_on(async {
         let sealgate = parts.assemble().await?;
         relying_party::apply(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;

@@ -13,7 +13,7 @@ use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use sealgate_admin::command::{Command, DirectoryCommand};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
-use sealgate_domain::source::{SourceEntry, SourceLink, SourceName};
+use sealgate_domain::source::{SourceEntry, SourceId, SourceLink, SourceName};
 use sealgate_ldap::{CheckStep, CheckStepOutcome, DirectoryCheck, LdapDirectory};
 use sealgate_system::clock::SystemClock;
 
@@ -75,8 +75,14 @@ fn wanted<'c>(directory: Option<&str>, config: &'c Config) -> Result<Vec<&'c Dir
     Ok(wanted)
 }
 
-/// Searches an account by the name that its user types, and returns the link to it.
+/// Returns the link to an account: at a directory, searches it by the name that its user types. At an
+/// OpenID provider, the operator names the id.
 pub(super) fn link(source: &SourceName, account: &str, config: &Config) -> Result<SourceLink, CommandFailure> {
+    if config.upstreams.iter().any(|settings| settings.name == *source) {
+        let too_long = || CommandFailure::line("the account is empty or longer than 255 bytes");
+        let id = SourceId::from_bytes(account.as_bytes()).ok_or_else(too_long)?;
+        return Ok(SourceLink { source: source.clone(), id });
+    }
     let wanted = wanted(Some(source.as_str()), config)?;
     let runtime = runtime()?;
     for settings in wanted {

@@ -24,6 +24,7 @@ mod store;
 mod telemetry;
 mod tls;
 mod trusted_issuers;
+mod upstreams;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +42,8 @@ use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
     LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, StoreConfig, TokensConfig, UserRegistration, UserRegistrationMode, appearance, host_name,
+    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
+    host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -49,6 +51,7 @@ use sealgate_domain::client::{ClientId, MAX_REFRESH_RETRY};
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::session::KeepSignedIn;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::user::Email;
 use tls::CertificateChain;
 
@@ -99,7 +102,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -130,7 +133,6 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let keys = keys(root.section("keys"), &tokens);
     let sessions = sessions(root.section("sessions"));
     let rate_limits = rate_limits(root.section("rate_limits"));
-    let login = login(root.section("login"));
     let factors = factors::factors(root.section("factors"), issuer.as_ref());
     let pages = pages(root.section("pages"), files);
     let mail = root.optional_section("mail", "write it as a table, [mail]");
@@ -155,7 +157,11 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
         trusted: &trusted,
     };
-    let directories = directories::directories(root.sections("directory"), files);
+    let mut taken = directories::Taken::default();
+    let directories = directories::directories(root.sections("directory"), files, &mut taken);
+    let private_keys = upstreams::Keys { hsm: hsm.as_ref(), certificates: &server.tls };
+    let upstreams = upstreams::upstreams(root.sections("upstream"), issuer.as_ref(), &private_keys, files, &mut taken);
+    let login = login(root.section("login"), upstreams.as_deref());
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
     let clients = clients::clients(&mut root, files);
@@ -192,6 +198,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         form_post,
         trusted_issuers: trusted_issuers?,
         directories: directories?,
+        upstreams: upstreams?,
         apps,
         clients: clients?,
         file: None,
@@ -384,8 +391,15 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
     }
 }
 
-fn login(mut section: Section<'_, '_>) -> LoginConfig {
+fn login(mut section: Section<'_, '_>, upstreams: Option<&[UpstreamSettings]>) -> LoginConfig {
+    let only_upstream = section.text("only_upstream", "write the name of an [[upstream]]", |text| {
+        let name = SourceName::parse(text).ok_or_else(|| format!("{text:?} is not the name of an [[upstream]]"))?;
+        // Upstreams with errors were reported.
+        let is_unknown = upstreams.is_some_and(|upstreams| upstreams.iter().all(|upstream| upstream.name != name));
+        if is_unknown { Err(format!("no [[upstream]] has the name {text:?}; write its name")) } else { Ok(name) }
+    });
     LoginConfig {
+        only_upstream,
         failures_per_account: section.number("failures_per_account", 10, 1..=1_000_000),
         failures_per_address: section.number("failures_per_address", 100, 1..=1_000_000),
         window: section.seconds("window_seconds", 15 * MINUTE, 1..=DAY),

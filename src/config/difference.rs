@@ -50,7 +50,7 @@ const SECTIONS: &[Keys] = &[
     ("rate_limits", &[], &["authorize", "sign_ins", "token", "userinfo", "discovery", "jwks", "revoke", "logout"]),
     ("rate_limits", &[], &["register", "pages"]),
     ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),
-    ("login", &["password_queue"], &[]),
+    ("login", &["password_queue"], &["only_upstream"]),
     ("factors", &["rp_id"], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),
     ("registration", &[], &["mode", "max_clients", "unused_seconds", "notify"]),
     ("pages", &[], &["operator", "default_language", "logo", "accent"]),
@@ -63,7 +63,7 @@ const SECTIONS: &[Keys] = &[
     ("audit", &["keep_days", "max_records"], &[]),
     ("forward_auth", &[], &["trusted"]),
     ("form_post", &[], &["enabled", "clients"]),
-    ("", &["trusted_issuer", "directory"], &[]),
+    ("", &["trusted_issuer", "directory", "upstream"], &[]),
 ];
 
 /// Keys of an application. A reload applies all of them.

@@ -30,6 +30,7 @@ mod serialize;
 mod settings;
 mod telemetry;
 mod tls;
+mod upstream;
 mod upstream_protocol;
 mod user_registration;
 
@@ -74,6 +75,7 @@ pub use settings::{
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};
+pub use upstream::{UpstreamArrival, UpstreamCredential, UpstreamKind, UpstreamLogout, UpstreamSettings};
 pub use upstream_protocol::UpstreamProtocol;
 pub use user_registration::{UserRegistration, UserRegistrationMode};
 

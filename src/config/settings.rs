@@ -16,6 +16,7 @@ use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
 use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
+use super::upstream::UpstreamSettings;
 use super::user_registration::UserRegistration;
 use crate::ConfigFault;
 use crate::directory::DirectorySettings;
@@ -25,6 +26,7 @@ use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
 use sealgate_domain::language::Language;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::session::KeepSignedIn;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::user::Email;
 
 /// Checked content of the configuration file.
@@ -75,6 +77,9 @@ pub struct Config {
     /// Directories whose users can sign in.
     #[serde(rename = "directory", serialize_with = "super::serialize::as_debug")]
     pub directories: Vec<DirectorySettings>,
+    /// OpenID providers whose users can sign in.
+    #[serde(rename = "upstream", serialize_with = "super::serialize::as_debug")]
+    pub upstreams: Vec<UpstreamSettings>,
     /// Protected applications, in the order of the file.
     #[serde(skip)]
     pub apps: Vec<App>,
@@ -435,9 +440,12 @@ pub struct RateLimits {
     pub pages: RateLimit,
 }
 
-/// `[login]`: limits on password guesses. Only failures count.
+/// `[login]`: where users sign in, and limits on password guesses. Only failures count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoginConfig {
+    /// OpenID provider to which the sign-in page sends all browsers. Passwords are then accepted only
+    /// at `/oauth/login?local`.
+    pub only_upstream: Option<SourceName>,
     /// Number of failed attempts per account after which further attempts must wait. This number of
     /// failures is forgotten per `window`.
     pub failures_per_account: u32,

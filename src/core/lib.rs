@@ -3,6 +3,7 @@
 
 pub mod answers;
 pub mod audit;
+pub mod client_keys;
 pub mod endorsing;
 pub mod expiry;
 pub mod limits;

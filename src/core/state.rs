@@ -34,6 +34,7 @@ use sealgate_store::postgres::PostgresFault;
 use sealgate_store::{Store, StoreError};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
+use sealgate_upstream::AssertionSigner;
 
 /// Interval at which a starting node checks whether its key may sign.
 const SETTLING_PAUSE: Duration = Duration::from_millis(250);
@@ -63,7 +64,7 @@ pub struct Sealgate {
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
-    /// Directories whose users sign in.
+    /// Directories and OpenID providers whose users sign in.
     pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
@@ -97,6 +98,8 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     pub engine: Arc<dyn Engine>,
     pub signer: Arc<dyn Signer>,
+    /// Signs requests to the OpenID providers whose users sign in.
+    pub client_keys: Arc<dyn AssertionSigner>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -107,7 +110,7 @@ impl Parts {
     /// # Errors
     /// [`NotServing`] with the reasons why the server cannot start.
     pub async fn assemble(self) -> Result<Sealgate, NotServing> {
-        let Self { config, clock, entropy, engine, signer, metrics } = self;
+        let Self { config, clock, entropy, engine, signer, client_keys, metrics } = self;
         let shared_counts = engine.shared_counts();
         let store = Store::open(engine, config.sessions.max_interactions).await?;
         let store = store.of_node(config.token_holder().as_ref());
@@ -135,7 +138,7 @@ impl Parts {
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
-            sources: Arc::new(Sources::open(&config.directories, &metrics, &clock)?),
+            sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
             enrolment: Arc::default(),
             limits: Arc::new(limits),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use crate::amr::AmrValues;
 use crate::id::Id;
 use crate::time::UnixTime;
 
@@ -120,6 +121,8 @@ pub enum AuthenticationMethod {
     SecurityKey,
     /// Passkey with user verification: two factors at once.
     Passkey,
+    /// Sign-in at the user's OpenID provider.
+    Upstream,
 }
 
 impl AuthenticationMethod {
@@ -131,18 +134,20 @@ impl AuthenticationMethod {
             Self::RecoveryCode => "recovery_code",
             Self::SecurityKey => "security_key",
             Self::Passkey => "passkey",
+            Self::Upstream => "upstream",
         }
     }
 
     /// Returns the values of `amr` (RFC 8176 §2; `pop` of the ACR values profile §3).
     ///
     /// Authenticators are not attested, so no value claims a kind of hardware, a PIN or a
-    /// fingerprint.
+    /// fingerprint. The values of an OpenID provider are in the step.
     const fn amr(self) -> &'static [&'static str] {
         match self {
             Self::Password => &["pwd"],
             Self::Totp | Self::RecoveryCode => &["otp"],
             Self::SecurityKey | Self::Passkey => &["pop", "user"],
+            Self::Upstream => &[],
         }
     }
 }
@@ -151,11 +156,38 @@ impl AuthenticationMethod {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuthenticationStep {
     pub method: AuthenticationMethod,
+    /// Time of the step. For a sign-in at an OpenID provider, the provider's `auth_time`, or 1970 if
+    /// the provider did not report it. A sign-in of unknown age exceeds every maximum age.
     pub at: UnixTime,
     /// Authenticator app or key that was used. `None` for a method of which a user can have only
     /// one factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<FactorId>,
+    /// Report of the OpenID provider. `None` for other methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamAssurance>,
+}
+
+impl AuthenticationStep {
+    /// Creates a step with a method of which a user can have only one factor.
+    pub const fn new(method: AuthenticationMethod, at: UnixTime) -> Self {
+        Self { method, at, factor: None, upstream: None }
+    }
+
+    /// Creates the step of a sign-in at an OpenID provider. `at` is its `auth_time`, if reported.
+    pub fn at_upstream(assurance: UpstreamAssurance, at: Option<UnixTime>) -> Self {
+        let at = at.unwrap_or(UnixTime::from_seconds(0));
+        Self { upstream: Some(assurance), ..Self::new(AuthenticationMethod::Upstream, at) }
+    }
+}
+
+/// Report of an OpenID provider about how a user has signed in there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamAssurance {
+    /// Level that the operator grants the sign-in.
+    pub level: AssuranceLevel,
+    #[serde(default, skip_serializing_if = "AmrValues::is_empty")]
+    pub amr: AmrValues,
 }
 
 /// Steps of a sign-in: the latest step of each method.
@@ -203,21 +235,28 @@ impl AuthenticationSteps {
 
     /// Returns the time at which the level was reached, if recovery codes count as `worth`.
     ///
-    /// Every level requires a step with the password or a passkey, and the level is never newer
-    /// than that step. A new code therefore does not make an old password step recent.
+    /// Every level requires a step with the password, with a passkey or at the user's OpenID
+    /// provider, and the level is never newer than that step. A new code therefore does not make an
+    /// old password step recent.
     fn since_with(&self, level: AssuranceLevel, worth: RecoveryCodeWorth) -> Option<UnixTime> {
-        use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
+        use crate::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp, Upstream};
 
         let last = |method| self.0.iter().filter(|step| step.method == method).map(|step| step.at).max();
+        let granted = |level: AssuranceLevel| {
+            let grants = |step: &&AuthenticationStep| step.upstream.is_some_and(|upstream| upstream.level.meets(level));
+            self.0.iter().filter(grants).map(|step| step.at).max()
+        };
+        // A sign-in at an OpenID provider counts as the knowledge, like a password.
+        let known = last(Password).max(last(Upstream));
         // Two factors must be knowledge and possession. Two possessions count as one factor.
-        let with_password = |method| Some(last(Password)?.min(last(method)?));
+        let with_password = |method| Some(known?.min(last(method)?));
         let recovered = with_password(RecoveryCode);
-        let resistant = last(Passkey).max(with_password(SecurityKey));
+        let resistant = last(Passkey).max(with_password(SecurityKey)).max(granted(AssuranceLevel::PhishingResistant));
         match level {
             AssuranceLevel::PhishingResistant if worth == RecoveryCodeWorth::LostFactor => resistant.max(recovered),
             AssuranceLevel::PhishingResistant => resistant,
-            AssuranceLevel::Two => resistant.max(with_password(Totp)).max(recovered),
-            AssuranceLevel::One => last(Password).max(last(Passkey)),
+            AssuranceLevel::Two => resistant.max(with_password(Totp)).max(recovered).max(granted(AssuranceLevel::Two)),
+            AssuranceLevel::One => known.max(last(Passkey)),
         }
     }
 
@@ -225,9 +264,12 @@ impl AuthenticationSteps {
     pub fn amr(&self) -> Vec<String> {
         let mut names: Vec<&str> = Vec::new();
         let several = self.level().is_some_and(|level| level.meets(AssuranceLevel::Two));
-        let all = self.0.iter().flat_map(|step| step.method.amr()).chain(several.then_some(&"mfa"));
-        for name in all {
-            if !names.contains(name) {
+        let of_step = |step: &AuthenticationStep| {
+            let reported = step.upstream.map(|upstream| upstream.amr).unwrap_or_default();
+            step.method.amr().iter().copied().chain(reported.iter())
+        };
+        for name in self.0.iter().flat_map(of_step).chain(several.then_some("mfa")) {
+            if !names.contains(&name) {
                 names.push(name);
             }
         }
@@ -328,7 +370,7 @@ mod tests {
     fn steps(done: &[(AuthenticationMethod, u64)]) -> AuthenticationSteps {
         let mut steps = AuthenticationSteps::default();
         for (method, at) in done {
-            steps.add(AuthenticationStep { method: *method, at: UnixTime::from_seconds(*at), factor: None });
+            steps.add(AuthenticationStep::new(*method, UnixTime::from_seconds(*at)));
         }
         steps
     }
@@ -432,6 +474,35 @@ mod tests {
     }
 
     #[test]
+    fn an_openid_provider_reaches_the_level_that_the_operator_grants() {
+        let (one, two, three) = (AssuranceLevel::One, AssuranceLevel::Two, AssuranceLevel::PhishingResistant);
+        let at = |level, at| {
+            let assurance = UpstreamAssurance { level, amr: AmrValues::registered(["pwd", "otp"]) };
+            AuthenticationStep::at_upstream(assurance, at)
+        };
+        for level in [one, two, three] {
+            let steps = AuthenticationSteps::from_step(at(level, Some(UnixTime::from_seconds(100))));
+            assert_eq!(steps.level(), Some(level));
+            assert_eq!(since(&steps, level), Some(100));
+            assert_eq!(steps.amr(), if level == one { vec!["otp", "pwd"] } else { vec!["otp", "pwd", "mfa"] });
+        }
+        // Own factors count in addition, as after a password.
+        let mut stepped_up = AuthenticationSteps::from_step(at(one, Some(UnixTime::from_seconds(100))));
+        stepped_up.add(AuthenticationStep::new(Totp, UnixTime::from_seconds(200)));
+        assert_eq!([one, two, three].map(|level| since(&stepped_up, level)), [Some(100), Some(100), None]);
+        stepped_up.add(AuthenticationStep::new(SecurityKey, UnixTime::from_seconds(300)));
+        assert_eq!(stepped_up.level(), Some(three));
+        // Without `auth_time`, no maximum age is met.
+        let undated = AuthenticationSteps::from_step(at(two, None));
+        let required =
+            AssuranceRequirement { max_age: Some(Duration::from_hours(1)), ..AssuranceRequirement::level(one) };
+        assert!(AssuranceRequirement::level(two).judge(&undated, UnixTime::from_seconds(1_800_000_000)).is_ok());
+        assert!(required.judge(&undated, UnixTime::from_seconds(1_800_000_000)).is_err());
+        let stored = serde_json::to_string(&stepped_up).unwrap();
+        assert_eq!(serde_json::from_str::<AuthenticationSteps>(&stored).unwrap(), stepped_up);
+    }
+
+    #[test]
     fn only_users_without_a_factor_may_postpone_a_level() {
         let (one, two) = (AssuranceLevel::One, AssuranceLevel::Two);
         for (may_postpone, has_factor, in_force) in
@@ -446,9 +517,8 @@ mod tests {
         let many: Vec<_> = (0..100).map(|at| (Totp, at)).collect();
         assert_eq!(steps(&many).all().len(), 1);
         let step = AuthenticationStep {
-            method: SecurityKey,
-            at: UnixTime::from_seconds(7),
             factor: Some(FactorId::of_credential(b"credential")),
+            ..AuthenticationStep::new(SecurityKey, UnixTime::from_seconds(7))
         };
         let stored = serde_json::to_string(&AuthenticationSteps::from_step(step)).unwrap();
         assert_eq!(serde_json::from_str::<AuthenticationSteps>(&stored).unwrap().all(), [step]);

@@ -6,6 +6,7 @@
 
 pub mod account_links;
 pub mod admission;
+pub mod amr;
 pub mod answers;
 pub mod app_credential;
 pub mod app_password;
@@ -45,6 +46,7 @@ pub mod session;
 pub mod source;
 pub mod time;
 pub mod totp;
+pub mod upstream_trip;
 pub mod user;
 pub mod username;
 pub mod webauthn;

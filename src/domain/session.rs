@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use crate::id::Id;
-use crate::secret::{Secret, SecretHash, from_base64url};
+use crate::secret::{Sealed, Secret, SecretHash, from_base64url};
+use crate::source::SourceName;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
@@ -64,13 +65,41 @@ pub struct SignIn {
     pub subject: Subject,
     /// Steps of the sign-in. Never empty.
     pub steps: AuthenticationSteps,
+    /// Session at the user's OpenID provider. Only sessions of browsers keep it; codes and sessions
+    /// at applications do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Box<UpstreamSession>>,
+}
+
+/// Session of a user at their OpenID provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamSession {
+    /// Name of the provider.
+    pub source: SourceName,
+    /// Claim `sid` of the ID token (OpenID Connect Back-Channel Logout 1.0 §2.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
+    /// ID token, sealed. `None` if it cannot be sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<Sealed>,
+    /// Refresh token, sealed. `None` if the provider issued none, or if it cannot be sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<Sealed>,
+    /// Time at which the provider answered last.
+    pub at: UnixTime,
 }
 
 impl SignIn {
     /// Creates a sign-in with a password only.
     pub fn by_password(subject: Subject, at: UnixTime) -> Self {
-        let step = AuthenticationStep { method: AuthenticationMethod::Password, at, factor: None };
-        Self { subject, steps: AuthenticationSteps::from_step(step) }
+        let step = AuthenticationStep::new(AuthenticationMethod::Password, at);
+        Self { subject, steps: AuthenticationSteps::from_step(step), upstream: None }
+    }
+
+    /// Returns the sign-in without the session at the OpenID provider.
+    #[must_use]
+    pub fn without_upstream(&self) -> Self {
+        Self { subject: self.subject, steps: self.steps.clone(), upstream: None }
     }
 
     /// Returns the level that the steps reach.
@@ -230,7 +259,9 @@ impl Session {
     /// `kept_until` is the time until which this sign-in keeps the session. A session with several
     /// users is kept only if a sign-in of each user keeps it. If a user signs in again without
     /// `kept_until`, the session stays kept.
-    pub fn renew(&mut self, sign_in: SignIn, cookie: SecretHash, kept_until: Option<UnixTime>, now: UnixTime) {
+    ///
+    /// A sign-in that did not involve the user's OpenID provider keeps the session there.
+    pub fn renew(&mut self, mut sign_in: SignIn, cookie: SecretHash, kept_until: Option<UnixTime>, now: UnixTime) {
         let is_known = self.sign_in_of(sign_in.subject).is_some();
         let is_only = self.sign_ins.iter().all(|known| known.subject == sign_in.subject);
         self.kept_until = match (self.kept_until.filter(|until| now < *until), kept_until) {
@@ -244,6 +275,9 @@ impl Session {
         self.previous = same.then(|| ReplacedCookie { cookie: self.cookie, until: now.plus(OVERLAP) });
         self.cookie = cookie;
         self.last_seen_at = now;
+        if sign_in.upstream.is_none() {
+            sign_in.upstream = self.sign_in_of(sign_in.subject).and_then(|known| known.upstream.clone());
+        }
         self.sign_ins.retain(|known| known.subject != sign_in.subject);
         self.sign_ins.insert(0, sign_in);
         self.sign_ins.truncate(MAX_SIGN_INS);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,46 @@ pub struct UserSource {
     pub state: SourceState,
     /// Time at which the source reported something new.
     pub changed_at: UnixTime,
+    /// Time at which an OpenID provider last confirmed the account, rounded: see
+    /// [`UserSource::confirm`]. `None` for accounts in directories, which are read in the
+    /// background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_at: Option<UnixTime>,
+}
+
+impl User {
+    /// Returns whether this user differs from `before` only in the time at which an OpenID provider
+    /// confirmed the account.
+    pub fn is_confirmation_of(&self, before: &Self) -> bool {
+        let mut confirmed = before.clone();
+        if let (Some(confirmed), Some(own)) = (&mut confirmed.source, &self.source) {
+            confirmed.confirmed_at = own.confirmed_at;
+        }
+        confirmed == *self
+    }
+}
+
+impl UserSource {
+    /// Returns whether the source is an OpenID provider, and not a directory.
+    pub fn is_upstream(&self) -> bool {
+        self.confirmed_at.is_some()
+    }
+
+    /// Returns whether an OpenID provider has confirmed the account within `valid_for`.
+    pub fn is_confirmed(&self, now: UnixTime, valid_for: Duration) -> bool {
+        self.confirmed_at.is_some_and(|at| now.since(at) < valid_for)
+    }
+
+    /// Records that the OpenID provider has confirmed the account at `now`. Changes nothing if the
+    /// last confirmation is recent, because each change of a user empties the caches of tokens.
+    ///
+    /// `valid_for` is the time for which a confirmation is valid.
+    fn confirm(&mut self, now: UnixTime, valid_for: Duration) {
+        let is_recent = |at: UnixTime| at <= now && now.since(at) < valid_for / 4;
+        if !self.confirmed_at.is_some_and(is_recent) {
+            self.confirmed_at = Some(now);
+        }
+    }
 }
 
 /// Report of a source about a user.
@@ -156,7 +197,10 @@ pub struct SourceEntry {
 
 impl SourceEntry {
     /// Returns the user that a source has reported for the first time.
-    pub fn new_user(&self, source: &SourceName, sub: Subject, now: UnixTime) -> User {
+    ///
+    /// `valid_for` is the time for which the report of an OpenID provider is valid. `None` for
+    /// directories.
+    pub fn new_user(&self, source: &SourceName, sub: Subject, valid_for: Option<Duration>, now: UnixTime) -> User {
         let link = SourceLink { source: source.clone(), id: self.id.clone() };
         User {
             sub,
@@ -169,7 +213,13 @@ impl SourceEntry {
             roles: BTreeSet::new(),
             groups: BTreeSet::new(),
             password: None,
-            source: Some(UserSource { link, groups: self.groups.clone(), state: self.state, changed_at: now }),
+            source: Some(UserSource {
+                link,
+                groups: self.groups.clone(),
+                state: self.state,
+                changed_at: now,
+                confirmed_at: valid_for.map(|_| now),
+            }),
             state: UserState::Enabled,
             created_at: now,
             updated_at: now,
@@ -190,8 +240,15 @@ impl SourceEntry {
 
     /// Returns the user with the data of this report, or `None` if nothing differs.
     ///
-    /// Roles, local groups, the local state and the password remain unchanged.
-    pub fn applied_to(&self, user: &User, source: &SourceName, now: UnixTime) -> Option<User> {
+    /// Roles, local groups, the local state and the password remain unchanged. `valid_for` is as for
+    /// [`SourceEntry::new_user`].
+    pub fn applied_to(
+        &self,
+        user: &User,
+        source: &SourceName,
+        valid_for: Option<Duration>,
+        now: UnixTime,
+    ) -> Option<User> {
         let mut next = user.clone();
         next.username.clone_from(&self.username);
         next.email.clone_from(&self.email);
@@ -199,14 +256,21 @@ impl SourceEntry {
         next.name.clone_from(&self.name);
         next.phone_number.clone_from(&self.phone_number);
         let link = SourceLink { source: source.clone(), id: self.id.clone() };
-        let changed_at = user.source.as_ref().map_or(now, |source| source.changed_at);
-        next.source = Some(UserSource { link, groups: self.groups.clone(), state: self.state, changed_at });
-        if next == *user {
-            return None;
+        let before = user.source.as_ref();
+        let changed_at = before.map_or(now, |source| source.changed_at);
+        let confirmed_at = before.and_then(|source| source.confirmed_at);
+        let (groups, state) = (self.groups.clone(), self.state);
+        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at };
+        next.source = Some(reported.clone());
+        if next != *user {
+            next.updated_at = now;
+            reported.changed_at = now;
         }
-        next.updated_at = now;
-        next.source.as_mut().map(|source| source.changed_at = now)?;
-        Some(next)
+        if let Some(valid_for) = valid_for {
+            reported.confirm(now, valid_for);
+        }
+        next.source = Some(reported);
+        (next != *user).then_some(next)
     }
 }
 

@@ -295,6 +295,10 @@ impl Gateway {
         asked: &AccessRequest<'_>,
     ) -> Result<(GateOutcome, Credential), GateReply> {
         let mut credential = self.credential(gate, ctx, asked).await?;
+        // The user must sign in at their OpenID provider again.
+        if credential.user().is_some_and(|user| ctx.sealgate.sources.needs_sign_in(user, ctx.now)) {
+            credential = Credential::Anonymous;
+        }
         let permit = match policy::decide(asked, &credential) {
             Ok(permit) => {
                 if !asked.is_public() && credential.user().is_some_and(|user| ctx.is_unknown(user)) {

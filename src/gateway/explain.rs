@@ -312,7 +312,7 @@ fn steps_of(level: AssuranceLevel, at: UnixTime) -> AuthenticationSteps {
     };
     let mut steps = AuthenticationSteps::default();
     for method in methods {
-        steps.add(AuthenticationStep { method: *method, at, factor: None });
+        steps.add(AuthenticationStep::new(*method, at));
     }
     steps
 }

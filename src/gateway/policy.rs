@@ -525,7 +525,7 @@ mod tests {
         let mut steps = AuthenticationSteps::default();
         for (method, ago) in done {
             let at = UnixTime::from_seconds(TIME.seconds() - ago);
-            steps.add(AuthenticationStep { method: *method, at, factor: None });
+            steps.add(AuthenticationStep::new(*method, at));
         }
         let session = SessionId::from_bytes([7; 16]);
         Credential::Browser(Arc::new(SignedIn { user: anna(), session, app_session: None, steps, required }))

@@ -73,6 +73,8 @@ pub struct ProfilePage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
+    /// Name of the OpenID provider that keeps the user's account, for users.
+    pub upstream: Option<&'a str>,
     /// Whether the account has a page for verifying and changing the address.
     pub has_address_page: bool,
     pub name: &'a str,
@@ -112,8 +114,11 @@ pub struct PasswordPage<'a> {
     pub csrf: &'a str,
     /// E-mail address of the account, or its username.
     pub account: &'a str,
-    /// Whether a directory keeps the password, so that it cannot be changed here.
+    /// Whether a directory or an OpenID provider keeps the password, so that it cannot be changed
+    /// here.
     pub is_managed: bool,
+    /// Name of the OpenID provider that keeps the password, for users.
+    pub upstream: Option<&'a str>,
     pub problem: Option<PasswordProblem>,
 }
 

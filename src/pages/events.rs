@@ -296,7 +296,11 @@ fn factor_words(t: Words, detail: &str) -> Option<Markup> {
 
 /// Formats the methods of a sign-in from the event's detail, such as `password totp`.
 fn methods_words(t: Words, detail: &str) -> Option<Markup> {
-    let method = |word| if word == "password" { Some(t.method_password()) } else { factor_words(t, word) };
+    let method = |word: &str| match word.strip_prefix("upstream:") {
+        Some(name) => Some(t.method_upstream_named(name)),
+        None if word == "password" => Some(t.method_password()),
+        None => factor_words(t, word),
+    };
     detail.split(' ').map(method).collect::<Option<Vec<_>>>().map(|words| joined(&words))
 }
 

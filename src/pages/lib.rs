@@ -25,6 +25,7 @@ pub mod qr_code;
 mod reset;
 mod security;
 mod sign_in;
+mod upstream;
 mod words;
 
 use askama::Template;
@@ -70,6 +71,7 @@ pub use sign_in::{
     AccountChooserPage, ClientLink, ConfirmLogoutPage, ConsentPage, ConsentResource, LoginPage, LoginProblem,
     PasskeyOffer, Publisher, ReturnFormPage, SignedOutPage,
 };
+pub use upstream::{LeavePage, UpstreamButton, UpstreamFailure};
 
 /// Policy of every page (CSP Level 3). It permits a stylesheet, script and logo from the page's own
 /// origin, and nothing inline or from elsewhere.

@@ -107,6 +107,7 @@ impl Words {
             AuthenticationMethod::RecoveryCode => self.method_recovery(),
             AuthenticationMethod::SecurityKey => self.factor_kind_security_key(),
             AuthenticationMethod::Passkey => self.factor_kind_passkey(),
+            AuthenticationMethod::Upstream => self.method_upstream(),
         }
     }
 

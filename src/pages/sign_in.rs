@@ -8,8 +8,10 @@ use sealgate_domain::user::User;
 use super::words::{Markup, Words};
 use crate::inside::{Frame, initial};
 use crate::language::Wait;
+use crate::upstream::{UpstreamButton, UpstreamFailure};
 
-/// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected.
+/// Sign-in page. Its form sends `csrf`, `email` and `password`, and `keep=yes` if selected. The button
+/// of an OpenID provider also sends `upstream` with the provider's name.
 #[derive(Template)]
 #[template(path = "login.html")]
 pub struct LoginPage<'a> {
@@ -23,6 +25,14 @@ pub struct LoginPage<'a> {
     /// Initial state of the check box for staying signed in. `None` if the page has no such check
     /// box.
     pub keep: Option<bool>,
+    /// Whether the page has fields for a name and a password.
+    pub has_password: bool,
+    /// OpenID providers at which users can sign in.
+    pub upstreams: &'a [UpstreamButton<'a>],
+    /// URL of the same page with fields for a password, if this page has none.
+    pub local: Option<&'a str>,
+    /// Reason why a sign-in at an OpenID provider failed.
+    pub upstream_failure: Option<UpstreamFailure<'a>>,
     /// URL for resetting a forgotten password, if the server sends mail.
     pub forgot: Option<&'a str>,
     /// URL for creating an account, if users can register.
@@ -89,6 +99,9 @@ impl LoginPage<'_> {
 
     fn words(&self) -> Option<Markup> {
         let t = self.frame.t;
+        if let Some(UpstreamFailure { label, problem }) = self.upstream_failure {
+            return Some(t.upstream_problem(label, problem));
+        }
         Some(match self.problem? {
             LoginProblem::WrongCredentials if self.forgot.is_some() => t.login_wrong_credentials_reset(),
             LoginProblem::WrongCredentials => t.login_wrong_credentials(),
@@ -105,6 +118,10 @@ impl LoginPage<'_> {
             LoginProblem::NameTaken => t.login_name_taken(),
             LoginProblem::Nameless => t.login_nameless(),
         })
+    }
+
+    fn has_problem(&self) -> bool {
+        self.problem.is_some() || self.upstream_failure.is_some()
     }
 
     fn described(&self) -> &'static str {

@@ -48,6 +48,7 @@ enum Endpoint {
     Authorize,
     Resume,
     Login,
+    UpstreamCallback,
     Passkey,
     Factor,
     Enrol,
@@ -87,7 +88,7 @@ enum Endpoint {
 impl Endpoint {
     /// Whether a GET changes state: begins or continues a sign-in, or ends a session.
     const fn acts(self) -> bool {
-        matches!(self, Self::Authorize | Self::Resume | Self::Logout)
+        matches!(self, Self::Authorize | Self::Resume | Self::UpstreamCallback | Self::Logout)
     }
 
     /// Whether the endpoint requires a signed-in user.
@@ -98,7 +99,7 @@ impl Endpoint {
 
 /// Row of the route table.
 pub struct ProviderRoute {
-    /// Path below the issuer's path. A trailing `*` matches exactly one more segment.
+    /// Path below the issuer's path. A `*` matches exactly one segment.
     path: &'static str,
     endpoint: Endpoint,
     /// Label of the endpoint in metrics.
@@ -138,6 +139,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
     page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
     page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
+    page("/oauth/upstream/*/callback",              Endpoint::UpstreamCallback, "upstream_callback", GET, Bucket::Pages),
     page("/oauth/passkey",                          Endpoint::Passkey,      "passkey",      GET_POST, Bucket::Pages),
     page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
     page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
@@ -264,8 +266,11 @@ impl ProviderRoute {
     /// Paths are compared byte for byte. If a path had a second spelling, access rules could miss
     /// it.
     fn find(config: &Config, path: &str) -> Option<&'static Self> {
-        let fits = |route: &&Self| match route.path.strip_suffix('*') {
-            Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && !rest.contains('/')),
+        let fits = |route: &&Self| match route.path.split_once('*') {
+            Some((before, after)) => {
+                let segment = path.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+                segment.is_some_and(|segment| !segment.is_empty() && !segment.contains('/'))
+            }
             None => route.path == path,
         };
         // If the console is disabled, its paths are not routed; an application that shares the host
@@ -278,6 +283,7 @@ impl ProviderRoute {
             Endpoint::Console(_) => config.console.enabled,
             Endpoint::Home => visitor::has_home(config),
             Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
+            Endpoint::UpstreamCallback => !config.upstreams.is_empty(),
             _ => true,
         }
     }
@@ -294,6 +300,7 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
 - A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
 - The paths of the console exist only with `console.enabled`.
+- `/oauth/upstream/*/callback` exists only with `[[upstream]]`; `*` is its name.
 - `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
 
 | path | methods | errors as | maximum body |
@@ -465,6 +472,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
+        Endpoint::UpstreamCallback => Box::pin(sign_in::upstream::callback(ctx)).await,
         // Large futures are boxed. Otherwise the future of every request would be as large as the
         // largest of these.
         Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,

@@ -69,6 +69,12 @@ impl Visitor {
         Err(Failure::Redirect(ctx.sign_in_address(page, &[])))
     }
 
+    /// Returns the name for users of the OpenID provider that keeps the user's account.
+    pub(super) fn upstream_label<'c>(&self, ctx: &RequestContext<'c>) -> Option<&'c str> {
+        let source = &self.user.source.as_ref()?.link.source;
+        ctx.sealgate.sources.upstream(source).map(|upstream| upstream.settings().label.as_str())
+    }
+
     /// Like [`Visitor::find`], but a user who has a factor must have used it in this session, at
     /// any time.
     ///

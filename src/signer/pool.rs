@@ -180,6 +180,15 @@ impl Pkcs11Signer {
         outcome
     }
 
+    /// Signs a client assertion with SHA-256. Returns r and s, 32 bytes each (RFC 7518 §3.4). Blocking.
+    ///
+    /// # Errors
+    /// As [`Signer::sign`].
+    pub fn sign_assertion(&self, key: &Arc<TlsKey>, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        let (own, digest) = (Arc::clone(key), sha256(message));
+        self.perform(move |session| session.sign_assertion(&own, &digest))
+    }
+
     /// Records that a TLS handshake is not signed because too many handshakes wait. Returns the
     /// error.
     pub fn refuse_tls(&self) -> SignError {

@@ -1,4 +1,5 @@
-//! Private keys of TLS certificates in the token: EC P-256 keys that sign handshakes.
+//! Private keys of TLS certificates in the token: EC P-256 keys that sign handshakes. The keys that
+//! sign client assertions for upstream providers are of the same kind.
 //!
 //! These keys are separate from the signing keys: they have other labels, another key type and
 //! another mechanism.
@@ -150,9 +151,19 @@ pub(super) fn find_again(session: &Session, key: &TlsKey) -> Result<ObjectHandle
 }
 
 /// Signs a SHA-256 digest. Returns the signature as a DER `ECDSA-Sig-Value` (RFC 3279 §2.2.3).
+pub(super) fn sign(
+    session: &Session,
+    handle: ObjectHandle,
+    key: &TlsKey,
+    digest: &Digest,
+) -> Result<Vec<u8>, TokenFault> {
+    der_signature(&sign_raw(session, handle, key, digest)?).ok_or_else(wrong_signature)
+}
+
+/// Signs a SHA-256 digest. Returns r and s, 32 bytes each (RFC 7518 §3.4).
 ///
 /// Verifies the signature with the public key first, as for tokens.
-pub(super) fn sign(
+pub(super) fn sign_raw(
     session: &Session,
     handle: ObjectHandle,
     key: &TlsKey,
@@ -160,9 +171,11 @@ pub(super) fn sign(
 ) -> Result<Vec<u8>, TokenFault> {
     let raw = session.sign(&Mechanism::Ecdsa, handle, digest.as_ref())?;
     let is_valid = key.verifier.verify_digest_sig(digest, &raw).is_ok();
-    der_signature(&raw).filter(|_| is_valid).ok_or_else(|| {
-        TokenFault::new(ErrorClass::WrongSignature, "the token's signature does not verify with the TLS key")
-    })
+    Some(raw).filter(|_| is_valid).ok_or_else(wrong_signature)
+}
+
+fn wrong_signature() -> TokenFault {
+    TokenFault::new(ErrorClass::WrongSignature, "the token's signature does not verify with the TLS key")
 }
 
 /// Converts a raw P-256 signature (r and s, 32 bytes each) to DER. Returns `None` if the length is
@@ -409,6 +422,15 @@ impl OpenTlsKey<'_> {
     /// If the token fails.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         sign(self.session, self.handle, &self.key, &sha256(message)).map_err(|fault| SignError::Unavailable(fault.text))
+    }
+
+    /// Signs a message with SHA-256. Returns r and s, 32 bytes each (RFC 7518 §3.4).
+    ///
+    /// # Errors
+    /// If the token fails.
+    pub fn sign_raw(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        sign_raw(self.session, self.handle, &self.key, &sha256(message))
+            .map_err(|fault| SignError::Unavailable(fault.text))
     }
 }
 

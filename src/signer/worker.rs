@@ -297,15 +297,24 @@ impl WorkerSession {
 
     /// Signs a digest with a TLS key.
     pub(super) fn sign_tls(&mut self, key: &TlsKey, digest: &Digest) -> Result<Vec<u8>, TokenFault> {
-        let known = self.tls_handles.iter().find(|(point, _)| point == key.point()).map(|(_, handle)| *handle);
-        let handle = if let Some(handle) = known {
-            handle
-        } else {
-            let handle = tls_key::find_again(&self.session, key)?;
-            self.tls_handles.push((key.point().to_vec(), handle));
-            handle
-        };
+        let handle = self.tls_handle(key)?;
         tls_key::sign(&self.session, handle, key, digest)
+    }
+
+    /// Signs a digest with a client key. Returns r and s.
+    pub(super) fn sign_assertion(&mut self, key: &TlsKey, digest: &Digest) -> Result<Vec<u8>, TokenFault> {
+        let handle = self.tls_handle(key)?;
+        tls_key::sign_raw(&self.session, handle, key, digest)
+    }
+
+    fn tls_handle(&mut self, key: &TlsKey) -> Result<ObjectHandle, TokenFault> {
+        let known = self.tls_handles.iter().find(|(point, _)| point == key.point()).map(|(_, handle)| *handle);
+        if let Some(handle) = known {
+            return Ok(handle);
+        }
+        let handle = tls_key::find_again(&self.session, key)?;
+        self.tls_handles.push((key.point().to_vec(), handle));
+        Ok(handle)
     }
 
     /// Closes the session, unless the module was finalized in the meantime: another session may

@@ -66,7 +66,7 @@ pub use subjects::registrations::Registered;
 pub use subjects::registry::UsersFound;
 pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
-pub use subjects::sources::{LinkOutcome, SourceOutcome};
+pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
 pub use sweep::{SweepPlace, Swept};
 

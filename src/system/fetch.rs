@@ -10,7 +10,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use ureq::Agent;
+use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::transport::DefaultConnector;
+
+use crate::guarded_resolver::GuardedResolver;
 
 /// HTTP client that trusts the certificate authorities of this machine, or of the file in
 /// `SSL_CERT_FILE`.
@@ -64,29 +68,23 @@ impl Web {
     /// # Errors
     /// One line, if the authorities cannot be read.
     pub fn with_authorities(timeout: Duration, max_bytes: u64, ca_file: Option<&Path>) -> Result<Self, String> {
-        let authorities = rustls_native_certs::load_native_certs()
-            .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
-        let mut authorities: Vec<_> =
-            authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
-        if let Some(file) = ca_file {
-            let fault = |error| format!("cannot read {}: {error}", file.display());
-            for authority in CertificateDer::pem_file_iter(file).map_err(fault)? {
-                authorities.push(Certificate::from_der(&authority.map_err(fault)?).to_owned());
-            }
-        }
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::new(authorities)))
-            .unversioned_rustls_crypto_provider(crate::tls::provider())
-            .build();
-        let agent = Agent::config_builder()
-            .timeout_global(Some(timeout))
-            // The document must come from the configured URL. A redirect would let another server
-            // provide the issuer's document.
-            .max_redirects(0)
-            .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls)
-            .build()
-            .new_agent();
+        Ok(Self { agent: config(timeout, ca_file)?.new_agent(), max_bytes })
+    }
+
+    /// Creates a client like [`Web::with_authorities`] for the documents of an issuer on this host.
+    ///
+    /// If the host has only public addresses, the client sends no requests to private addresses.
+    ///
+    /// # Errors
+    /// One line, if the authorities cannot be read.
+    pub fn for_issuer(
+        timeout: Duration,
+        max_bytes: u64,
+        ca_file: Option<&Path>,
+        issuer_host: &str,
+    ) -> Result<Self, String> {
+        let resolver = GuardedResolver::new(issuer_host);
+        let agent = Agent::with_parts(config(timeout, ca_file)?, DefaultConnector::default(), resolver);
         Ok(Self { agent, max_bytes })
     }
 
@@ -144,6 +142,33 @@ impl Web {
         let document = self.get(url).map_err(Unread::into_line)?;
         serde_json::from_slice(&document.body).map_err(|error| format!("{url}: the response is not JSON ({error})"))
     }
+}
+
+/// Returns the settings of all clients: authorities, timeout, and no redirects.
+fn config(timeout: Duration, ca_file: Option<&Path>) -> Result<Config, String> {
+    let authorities = rustls_native_certs::load_native_certs()
+        .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
+    let mut authorities: Vec<_> =
+        authorities.iter().map(|authority| Certificate::from_der(authority).to_owned()).collect();
+    if let Some(file) = ca_file {
+        let fault = |error| format!("cannot read {}: {error}", file.display());
+        for authority in CertificateDer::pem_file_iter(file).map_err(fault)? {
+            authorities.push(Certificate::from_der(&authority.map_err(fault)?).to_owned());
+        }
+    }
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(authorities)))
+        .unversioned_rustls_crypto_provider(crate::tls::provider())
+        .build();
+    let config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        // The document must come from the configured URL. A redirect would let another server
+        // provide the issuer's document.
+        .max_redirects(0)
+        .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls)
+        .build();
+    Ok(config)
 }
 
 /// Returns the `max-age` of a `Cache-Control` field, or `None` if `no-store` or `no-cache` forbids

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod clock_discipline;
 pub mod fetch;
 pub mod file_version;
+mod guarded_resolver;
 pub mod log;
 pub mod login_exchange;
 pub mod metrics;

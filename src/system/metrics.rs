@@ -5,6 +5,7 @@ mod cluster;
 mod directories;
 mod limits;
 mod mail;
+mod openid_providers;
 mod registry;
 mod tls;
 mod traces;
@@ -25,6 +26,7 @@ use cluster::ClusterSeries;
 use directories::DirectorySeries;
 use limits::LimitSeries;
 use mail::MailSeries;
+use openid_providers::OpenIdProviderSeries;
 use registry::{SECONDS, Series, SeriesRegistry};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
 use sealgate_domain::mail::MailKind;
@@ -36,6 +38,7 @@ use users::FactorSeries;
 pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
+pub use openid_providers::UpstreamSignInOutcome;
 pub use tls::AcmeOutcome;
 pub use users::RegistrationOutcome;
 pub use users::{EnrolmentShare, FactorOutcome};
@@ -91,6 +94,7 @@ pub struct Metrics {
     mails: MailSeries,
     cluster: ClusterSeries,
     directories: DirectorySeries,
+    openid_providers: OpenIdProviderSeries,
     foreign: ForeignSeries,
     reloads: IntCounterVec,
     tls: TlsSeries,
@@ -335,6 +339,7 @@ impl Metrics {
             mails: MailSeries::new(&registry)?,
             cluster: ClusterSeries::new(&registry)?,
             directories: DirectorySeries::new(&registry)?,
+            openid_providers: OpenIdProviderSeries::new(&registry)?,
             foreign: ForeignSeries::new(&registry)?,
             reloads: counters("sealgate_config_reloads_total", "Reloads of the configuration.", &["result"])?,
             reload_succeeded: gauge(
@@ -609,6 +614,16 @@ impl Metrics {
     /// its access was revoked. `reason` is a word from a fixed set.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.with_label_values(&[reason]).inc();
+    }
+
+    /// Sets the series of an OpenID provider to zero.
+    pub fn init_openid_provider(&self, upstream: &str) {
+        self.openid_providers.init_labels(upstream);
+    }
+
+    /// Counts an answer of an OpenID provider to a sign-in.
+    pub fn upstream_signed_in(&self, upstream: &str, outcome: UpstreamSignInOutcome, seconds: f64) {
+        self.openid_providers.signed_in(upstream, outcome, seconds);
     }
 
     /// Sets the series of a directory to their initial values. `now` is in seconds since 1970.

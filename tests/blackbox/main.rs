@@ -14,6 +14,8 @@ mod factors;
 mod foreign;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
+#[path = "../support/openid_provider.rs"]
+mod openid_provider;
 #[path = "../support/postgres.rs"]
 mod postgres_server;
 #[path = "../support/program.rs"]
@@ -87,6 +89,7 @@ mod traces;
 mod transfer;
 mod trusted_issuer;
 mod unfinished;
+mod upstream;
 mod wildcards;
 
 use support::port;

@@ -17,6 +17,7 @@ const SUB_LENGTH: usize = 36;
 
 async fn knows(site: &Site, email: &str, password: &str) -> bool {
     let login = LoginConfig {
+        only_upstream: None,
         failures_per_account: 10,
         failures_per_address: 10,
         window: Duration::from_mins(1),

@@ -131,7 +131,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 62] = [
+const RELOADABLE: [&str; 63] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -160,6 +160,7 @@ const RELOADABLE: [&str; 62] = [
     "rate_limits.logout",
     "rate_limits.register",
     "rate_limits.pages",
+    "login.only_upstream",
     "login.failures_per_account",
     "login.failures_per_address",
     "login.window_seconds",

@@ -134,7 +134,7 @@ fn names_domains_and_the_default_are_unique() {
     let one = "kind = \"ldap\"\nusers = { base = \"dc=x\" }\ndefault = true\n";
     let found = faults(&format!("{REQUIRED}{DIRECTORY}{one}{DIRECTORY}{one}{APP}"));
     let starts = [
-        "directory[1].name: \"corp\" is another directory's name",
+        "directory[1].name: \"corp\" is another directory's or upstream's name",
         "directory[1].domains[0]: \"corp.test\" is listed twice",
         "directory[1].default: another directory is the default",
     ];

@@ -76,6 +76,7 @@ async fn states_of_accounts_are_read() {
     let directory = plain(&server);
     let ids = async |uid: &str| {
         let query = sealgate_config::LoginConfig {
+            only_upstream: None,
             failures_per_account: 1,
             failures_per_address: 1,
             window: std::time::Duration::from_mins(1),

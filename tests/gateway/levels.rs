@@ -55,7 +55,7 @@ async fn done(world: &World, browser: &Browser<'_>, done: &[(AuthenticationMetho
     let mut steps = AuthenticationSteps::default();
     for (method, ago) in done {
         let at = UnixTime::from_seconds(world.clock.now().seconds() - ago);
-        steps.add(AuthenticationStep { method: *method, at, factor: None });
+        steps.add(AuthenticationStep::new(*method, at));
     }
     let mut next = loaded.value.clone();
     next.sign_ins[0].steps = steps;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 use sealgate::app::site::Site;
 use sealgate_config::{Config, RouteLimits};
+use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::{Parts, Sealgate};
 use sealgate_domain::client::{AuthMethod, Client, ClientType};
 use sealgate_domain::client::{ClientSecret, ConsentRule};
@@ -185,6 +186,7 @@ impl World {
             entropy: Arc::new(OsEntropy),
             engine: Arc::new(TakingTurns(Arc::clone(&meddler), Arc::clone(&reads))),
             signer: token_device::signer(),
+            client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         let mut sealgate = parts.assemble().await.unwrap();

@@ -86,7 +86,7 @@ async fn done(provider: &Provider, browser: &Browser<'_>, done: &[(Authenticatio
     let mut steps = AuthenticationSteps::default();
     for (method, ago) in done {
         let at = UnixTime::from_seconds(provider.clock.now().seconds() - ago);
-        steps.add(AuthenticationStep { method: *method, at, factor: None });
+        steps.add(AuthenticationStep::new(*method, at));
     }
     let mut next = loaded.value.clone();
     next.sign_ins[0].steps = steps;

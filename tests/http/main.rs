@@ -11,12 +11,16 @@ mod authenticator;
 mod configuration;
 #[path = "../support/factors.rs"]
 mod factors;
+#[path = "../support/foreign.rs"]
+mod foreign;
 #[path = "../support/foreign_hashes.rs"]
 mod foreign_hashes;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
 #[path = "../support/meddler.rs"]
 mod meddler;
+#[path = "../support/openid_provider.rs"]
+mod openid_provider;
 #[path = "../support/port.rs"]
 mod port;
 #[path = "../support/postgres.rs"]
@@ -103,6 +107,7 @@ mod token;
 mod token_request;
 mod undo;
 mod unused;
+mod upstream;
 mod userinfo;
 mod usernames;
 mod without_address;

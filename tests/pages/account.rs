@@ -95,6 +95,7 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         inside: after(done),
         csrf,
         user: &user,
+        upstream: None,
         name: person,
         phone_number: "+90 212 555 01 01",
         picture: "https://example.com/people/ayse.png",
@@ -131,7 +132,8 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         add(&format!("account-done-{}", done.as_str()), profile(Some(done), &[]));
     }
 
-    let password = |problem| html(&PasswordPage { inside: inside(), csrf, account, is_managed: false, problem });
+    let password =
+        |problem| html(&PasswordPage { inside: inside(), csrf, account, is_managed: false, upstream: None, problem });
     add("account-password", password(None));
     for (name, problem) in [
         ("current", PasswordProblem::WrongCurrent),

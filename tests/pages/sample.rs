@@ -8,13 +8,15 @@ use sealgate_domain::password_rules::PasswordFault;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::upstream_trip::UpstreamProblem;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
     ConsentResource, CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
-    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LinkTarget, LoginPage, LoginProblem, MaintenancePage,
-    NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage,
-    Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, WeakSignInPage, html, language_tag,
+    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LeavePage, LinkTarget, LoginPage, LoginProblem,
+    MaintenancePage, NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem,
+    ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, UpstreamButton,
+    UpstreamFailure, WeakSignInPage, html, language_tag,
 };
 
 use crate::account::account_pages;
@@ -23,7 +25,7 @@ use crate::factor::factor_pages;
 
 pub(crate) const LANGUAGES: [Language; 2] = [Language::Turkish, Language::English];
 
-const PROBLEMS: [(&str, Problem); 29] = [
+const PROBLEMS: [(&str, Problem); 30] = [
     ("sign-in-needed", Problem::SignInNeeded),
     ("unknown-client", Problem::UnknownClient),
     ("redirect-uri", Problem::RedirectUri),
@@ -34,6 +36,7 @@ const PROBLEMS: [(&str, Problem); 29] = [
     ("cookie-missing", Problem::CookieMissing),
     ("nothing-to-do", Problem::NothingToDo),
     ("signed-in-already", Problem::SignedInAlready),
+    ("upstream-trip", Problem::UpstreamTrip),
     ("not-found", Problem::NotFound),
     ("unknown-host", Problem::UnknownHost),
     ("for-programs", Problem::ForPrograms),
@@ -192,26 +195,38 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
 
     let passkey = Some(PasskeyOffer { action, options: client, seconds: 900 });
     let (forgot, create) = (Some(action), Some(action));
-    let login = |client, email: &str, problem| {
-        let keep = Some(!email.is_empty());
-        html(&LoginPage { frame: frame(), action, csrf, client, email, keep, forgot, create, passkey, problem })
+    let bare_page = |problem| LoginPage {
+        frame: frame(),
+        action,
+        csrf,
+        client: Some(client),
+        email: "",
+        keep: None,
+        has_password: true,
+        upstreams: &[],
+        local: None,
+        upstream_failure: None,
+        forgot: None,
+        create: None,
+        passkey: None,
+        problem,
+    };
+    let login = |client, email, problem| {
+        let keep = Some(email != "");
+        html(&LoginPage { client, email, keep, forgot, create, passkey, ..bare_page(problem) })
     };
     add("login", login(Some(client), "", None));
-    let bare = |problem| {
-        let (client, forgot, create, passkey) = (Some(client), None, None, None);
-        html(&LoginPage {
-            frame: frame(),
-            action,
-            csrf,
-            client,
-            email: "",
-            keep: None,
-            forgot,
-            create,
-            passkey,
-            problem,
-        })
-    };
+    let bare = |problem| html(&bare_page(problem));
+    let upstreams = &[UpstreamButton { name: "acme", label: client }, UpstreamButton { name: "other", label: person }];
+    add("login-upstreams", html(&LoginPage { upstreams, passkey, forgot, ..bare_page(None) }));
+    add("login-upstreams-no-passkeys", html(&LoginPage { upstreams, keep: Some(true), ..bare_page(None) }));
+    for problem in UpstreamProblem::ALL {
+        let upstream_failure = Some(UpstreamFailure { label: client, problem });
+        let (upstreams, local) = (&upstreams[..1], Some(action));
+        let page = LoginPage { upstreams, upstream_failure, local, has_password: false, passkey, ..bare_page(None) };
+        add(&format!("login-upstream-{}", problem.as_str().replace('_', "-")), html(&page));
+    }
+    add("leave", html(&LeavePage { frame: frame(), label: client, url: action }));
     add("login-no-passkeys", bare(None));
     add("login-wrong-no-mail", bare(Some(LoginProblem::WrongCredentials)));
     add("login-hint", login(Some(client), account, None));

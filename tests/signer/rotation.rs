@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sealgate::app::rotation;
 use sealgate_config::Config;
+use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::{Parts, Sealgate};
 use sealgate_domain::key_ring::{KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
@@ -45,6 +46,7 @@ impl World {
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
             signer: Arc::clone(&self.signer) as Arc<dyn Signer>,
+            client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         Arc::new(parts.assemble().await.unwrap())

@@ -25,31 +25,55 @@ const MAX_DN_LENGTH: usize = 1024;
 const MAX_PREFIX_LENGTH: usize = 64;
 
 /// Parses all directories.
-pub(super) fn directories(sections: Vec<Section<'_, '_>>, files: &Files) -> Option<Vec<DirectorySettings>> {
-    let mut taken = Taken::default();
+pub(super) fn directories(
+    sections: Vec<Section<'_, '_>>,
+    files: &Files,
+    taken: &mut Taken,
+) -> Option<Vec<DirectorySettings>> {
     // Parse all directories before dropping any with errors, so that all errors are reported.
-    let found: Vec<_> = sections.into_iter().map(|section| directory(section, files, &mut taken)).collect();
+    let found: Vec<_> = sections.into_iter().map(|section| directory(section, files, taken)).collect();
     found.into_iter().collect()
 }
 
+/// Names and domains of the directories and upstreams that were read.
 #[derive(Default)]
-struct Taken {
+pub(super) struct Taken {
     names: Vec<SourceName>,
     domains: Vec<String>,
+    directories: usize,
     default: bool,
+}
+
+impl Taken {
+    /// Parses the name of a source, which no other source may have.
+    pub(super) fn name(&mut self, text: &str) -> Result<SourceName, String> {
+        let problem = || format!("{text:?} is not a valid name; write 1 to 32 of a-z, 0-9 and -, first a letter");
+        let name = SourceName::parse(text).ok_or_else(problem)?;
+        if self.names.contains(&name) {
+            return Err(format!("{text:?} is another directory's or upstream's name; use a different name"));
+        }
+        self.names.push(name.clone());
+        Ok(name)
+    }
+
+    /// Parses a domain of e-mail addresses, which no other source may have.
+    pub(super) fn domain(&mut self, text: &str) -> Result<String, String> {
+        let domain = address::mail_domain(text)?;
+        if self.domains.contains(&domain) {
+            return Err(format!("{text:?} is listed twice; each domain belongs to one directory or upstream"));
+        }
+        self.domains.push(domain.clone());
+        Ok(domain)
+    }
 }
 
 fn directory(mut section: Section<'_, '_>, files: &Files, taken: &mut Taken) -> Option<DirectorySettings> {
     let name = section.required_text("name", "write a short name of a-z, 0-9 and -", |text| {
-        let problem = || format!("{text:?} is not a valid name; write 1 to 32 of a-z, 0-9 and -, first a letter");
-        let name = SourceName::parse(text).ok_or_else(problem)?;
-        if taken.names.contains(&name) {
-            return Err(format!("{text:?} is another directory's name; use a different name"));
-        }
-        if taken.names.len() == MAX_DIRECTORIES {
+        let name = taken.name(text)?;
+        taken.directories += 1;
+        if taken.directories > MAX_DIRECTORIES {
             return Err(format!("there are more than {MAX_DIRECTORIES} directories; remove some"));
         }
-        taken.names.push(name.clone());
         Ok(name)
     });
     let kinds = [("active_directory", DirectoryKind::ActiveDirectory), ("ldap", DirectoryKind::Ldap)];
@@ -75,14 +99,7 @@ fn directory(mut section: Section<'_, '_>, files: &Files, taken: &mut Taken) -> 
         })
     });
     let allowed = "write domains of e-mail addresses, such as [\"example.com\"]";
-    let domains = section.texts("domains", allowed, |text| {
-        let domain = address::mail_domain(text)?;
-        if taken.domains.contains(&domain) {
-            return Err(format!("{text:?} is listed twice; each domain belongs to one directory"));
-        }
-        taken.domains.push(domain.clone());
-        Ok(domain)
-    });
+    let domains = section.texts("domains", allowed, |text| taken.domain(text));
     let domains = domains.unwrap_or_default();
     let is_default = section.flag("default", false);
     if is_default && std::mem::replace(&mut taken.default, true) {
@@ -229,15 +246,18 @@ fn groups_of(mut section: Section<'_, '_>, kind: DirectoryKind, name: Option<&So
         section
             .fault("from", "is \"token_groups\", which only Active Directory has; write \"members\" or \"member_of\"");
     }
-    let prefix = section.text("prefix", "write the prefix of its groups, or \"\"", |text| {
-        if text.len() > MAX_PREFIX_LENGTH || text.contains(',') || text.chars().any(char::is_control) {
-            let allowed = format!("use at most {MAX_PREFIX_LENGTH} bytes without commas and control characters");
-            return Err(format!("{text:?} is not a valid prefix; {allowed}"));
-        }
-        Ok(text.to_owned())
-    });
+    let prefix = section.text("prefix", "write the prefix of its groups, or \"\"", group_prefix);
     let prefix = prefix.or_else(|| name.map(|name| format!("{name}:")));
     Some(DirectoryGroups { base: base?, from, prefix: prefix? })
+}
+
+/// Parses the text before the names of a source's groups.
+pub(super) fn group_prefix(text: &str) -> Result<String, String> {
+    if text.len() > MAX_PREFIX_LENGTH || text.contains(',') || text.chars().any(char::is_control) {
+        let allowed = format!("use at most {MAX_PREFIX_LENGTH} bytes without commas and control characters");
+        return Err(format!("{text:?} is not a valid prefix; {allowed}"));
+    }
+    Ok(text.to_owned())
 }
 
 fn attribute(text: &str) -> Result<AttributeName, String> {

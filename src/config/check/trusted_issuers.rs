@@ -140,7 +140,7 @@ fn short_name(text: &str) -> Result<String, String> {
 
 /// Parses the URL of an issuer or of its key set. The URL is not normalised, because issuers are
 /// compared byte for byte.
-fn document(text: &str, with_query: bool) -> Result<Url, String> {
+pub(super) fn document(text: &str, with_query: bool) -> Result<Url, String> {
     // The URL parser silently removes blanks and line breaks.
     address::name(text)?;
     let url = Url::parse(text).map_err(|error| format!("{text:?} is not a URL ({error}); write https://host/path"))?;

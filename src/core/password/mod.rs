@@ -473,6 +473,7 @@ mod tests {
 
     fn login(password_threads: usize, password_queue: usize) -> config::LoginConfig {
         config::LoginConfig {
+            only_upstream: None,
             failures_per_account: 10,
             failures_per_address: 100,
             window: Duration::from_mins(15),

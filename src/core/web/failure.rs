@@ -20,7 +20,7 @@ use crate::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::authorize::ReturnTo;
-use sealgate_pages::{Addresses, ErrorPage, Frame, PageLink, Problem, html};
+use sealgate_pages::{Addresses, ErrorPage, Frame, LinkTarget, PageLink, Problem, html};
 use sealgate_signer::SignError;
 use sealgate_store::StoreError;
 
@@ -310,7 +310,18 @@ impl RequestContext<'_> {
     /// Creates an error page.
     pub fn problem(&self, status: StatusCode, problem: Problem) -> Response {
         let (address, to) = (self.host.error_link)(self, problem);
-        let link = PageLink { address: &address, to };
+        self.problem_with_link(status, problem, &address, to)
+    }
+
+    /// Creates an error page with this link.
+    pub fn problem_with_link(
+        &self,
+        status: StatusCode,
+        problem: Problem,
+        address: &str,
+        to: LinkTarget<'_>,
+    ) -> Response {
+        let link = PageLink { address, to };
         let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, link };
         Response::html(status, html(&page), Some(self.host.form_action))
     }

@@ -140,6 +140,6 @@ impl Factors {
     fn record_success(&mut self, method: AuthenticationMethod, factor: Option<FactorId>, now: UnixTime) -> FactorTrial {
         self.totp_failures = FactorFailures::default();
         self.recovery_failures = FactorFailures::default();
-        FactorTrial::Proven(AuthenticationStep { method, at: now, factor })
+        FactorTrial::Proven(AuthenticationStep { factor, ..AuthenticationStep::new(method, now) })
     }
 }

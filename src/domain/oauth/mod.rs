@@ -6,7 +6,9 @@
 pub mod authorize;
 pub mod claims;
 pub mod credentials;
+pub mod id_token;
 pub mod jwk_set;
+pub mod jws;
 pub mod jwt;
 pub mod logout;
 pub mod metadata;
@@ -16,3 +18,7 @@ pub mod registration;
 pub mod strict_json;
 pub mod token;
 pub mod trusted_token;
+pub mod upstream_claims;
+pub mod upstream_logout;
+pub mod upstream_metadata;
+pub mod verifying_keys;

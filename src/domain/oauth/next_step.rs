@@ -14,8 +14,9 @@ use crate::factors::FactorSummary;
 use crate::oauth::authorize::AuthorizationRequest;
 use crate::scope::Scope;
 use crate::secret::SecretHash;
-use crate::session::{Session, SignIn};
+use crate::session::{Session, SignIn, UpstreamSession};
 use crate::time::UnixTime;
+use crate::upstream_trip::UpstreamTrip;
 use crate::user::{Subject, User};
 use crate::webauthn::CeremonyChallenge;
 
@@ -50,6 +51,9 @@ pub struct PartialSignIn {
     /// Whether the user chose to stay signed in on the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
+    /// Session at the user's OpenID provider, if the user signed in there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Box<UpstreamSession>>,
 }
 
 /// Steps that the user has completed for this request.
@@ -84,6 +88,9 @@ pub struct Interaction {
     /// Hash of the secret of the enrolment link that began the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enrolment: Option<SecretHash>,
+    /// Last sign-in at an OpenID provider for this request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamTrip>,
     /// Number of this request among the pending requests of the browser, assigned by the store. The
     /// lowest is evicted first.
     #[serde(default)]
@@ -285,7 +292,7 @@ pub fn next_step(
             return silent_or(ErrorCode::ConsentRequired, "The user must give consent.", ask);
         }
     };
-    NextStep::Issue { sign_in: sign_in.clone(), scope }
+    NextStep::Issue { sign_in: sign_in.without_upstream(), scope }
 }
 
 /// Returns the step after a pending sign-in. Each result is a page, so the browser is not

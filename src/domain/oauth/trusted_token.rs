@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::oauth::jwk_set::{Algorithm, MAX_KID_LENGTH};
-use crate::oauth::strict_json;
+use crate::oauth::jwk_set::Algorithm;
+use crate::oauth::jws::{Jws, JwsFault, MalformedInstant, audiences, instant, mapped};
+use crate::oauth::jwt::ACCESS_TOKEN;
 use crate::secret::from_base64url;
 use crate::time::UnixTime;
 use crate::user::Email;
@@ -97,6 +98,24 @@ pub enum ForeignFault {
     NoKeys,
 }
 
+impl From<JwsFault> for ForeignFault {
+    fn from(fault: JwsFault) -> Self {
+        match fault {
+            JwsFault::TooLong => Self::TooLong,
+            JwsFault::Malformed => Self::Malformed,
+            JwsFault::Critical => Self::Critical,
+            JwsFault::Algorithm => Self::Algorithm,
+            JwsFault::KeyId => Self::UnknownKey,
+        }
+    }
+}
+
+impl From<MalformedInstant> for ForeignFault {
+    fn from(_: MalformedInstant) -> Self {
+        Self::Malformed
+    }
+}
+
 impl ForeignFault {
     /// Returns the name in logs and metrics.
     pub const fn as_str(self) -> &'static str {
@@ -159,59 +178,26 @@ pub fn claimed_issuer(token: &str) -> Option<String> {
     serde_json::from_slice(&from_base64url(claims)?).ok().map(|Claimed { iss }| iss)
 }
 
-/// Parsed JWS whose signature and claims are not verified.
+/// Access token whose signature and claims are not verified.
 #[derive(Debug)]
-pub struct Signed<'a> {
-    /// Algorithm in the header, which the terms permit.
-    pub algorithm: Algorithm,
-    pub kid: Option<String>,
-    pub signing_input: &'a str,
-    pub signature: Vec<u8>,
-    claims: Map<String, Value>,
-}
+pub struct Signed<'a>(Jws<'a>);
 
 impl<'a> Signed<'a> {
     /// Parses a token, and checks its length and header against the issuer's terms.
     ///
-    /// Keys in the header (`jwk`, `jku`, `x5c`, `x5u`) are ignored, because an attacker could
-    /// insert a key there and sign with it.
-    ///
     /// # Errors
-    /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`.
+    /// `TooLong`, `Malformed`, `Critical`, `Algorithm`, `Kind`, `UnknownKey`.
     pub fn parse(token: &'a str, terms: &TrustTerms) -> Result<Self, ForeignFault> {
-        if token.len() > terms.longest {
-            return Err(ForeignFault::TooLong);
-        }
-        let decoded = |part| from_base64url(part).ok_or(ForeignFault::Malformed);
-        let (signing_input, signature) = token.rsplit_once('.').ok_or(ForeignFault::Malformed)?;
-        // A third dot makes the claims invalid base64url, so decoding rejects the token.
-        let (header, claims) = signing_input.split_once('.').ok_or(ForeignFault::Malformed)?;
-        let header = strict_json::object(&decoded(header)?).ok_or(ForeignFault::Malformed)?;
-        if header.contains_key("crit") {
-            return Err(ForeignFault::Critical);
-        }
-        let text = |name: &str| match header.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.as_str())),
-            Some(_) => Err(ForeignFault::Malformed),
-        };
-        let algorithm =
-            text("alg")?.and_then(Algorithm::parse).filter(|algorithm| terms.algorithms.contains(algorithm));
-        let algorithm = algorithm.ok_or(ForeignFault::Algorithm)?;
-        if !is_access_token(text("typ")?, terms.access_tokens_only) {
+        let jws = Jws::parse(token, terms.longest, &terms.algorithms)?;
+        if !is_access_token(&jws, terms.access_tokens_only) {
             return Err(ForeignFault::Kind);
         }
-        let kid = text("kid")?;
-        if kid.is_some_and(|kid| kid.len() > MAX_KID_LENGTH) {
-            return Err(ForeignFault::UnknownKey);
-        }
-        Ok(Self {
-            algorithm,
-            kid: kid.map(str::to_owned),
-            signing_input,
-            signature: decoded(signature)?,
-            claims: strict_json::object(&decoded(claims)?).ok_or(ForeignFault::Malformed)?,
-        })
+        Ok(Self(jws))
+    }
+
+    /// Returns the token as a JWS, for the verification of its signature.
+    pub fn jws(&self) -> &Jws<'a> {
+        &self.0
     }
 
     /// Checks the claims against the terms and returns them. The claims are trustworthy only if the
@@ -221,13 +207,13 @@ impl<'a> Signed<'a> {
     /// `Issuer`, `Subject`, `Audience`, `Client`, `Bound`, `Expired`, `NotYet`, or `Malformed` for
     /// a claim of the wrong type.
     pub fn judged(&self, terms: &TrustTerms, now: UnixTime) -> Result<Foreign, ForeignFault> {
-        let claims = &self.claims;
+        let claims = self.0.claims();
         if claims.get("iss").and_then(Value::as_str) != Some(&terms.issuer) {
             return Err(ForeignFault::Issuer);
         }
         let sub = claims.get("sub").and_then(Value::as_str).filter(|sub| is_writable(sub));
         let sub = sub.ok_or(ForeignFault::Subject)?;
-        let audiences = audiences(claims.get("aud")).ok_or(ForeignFault::Audience)?;
+        let audiences = audiences(claims).ok_or(ForeignFault::Audience)?;
         if !audiences.iter().any(|audience| terms.audiences.contains(audience)) {
             return Err(ForeignFault::Audience);
         }
@@ -300,48 +286,15 @@ impl Foreign {
 }
 
 /// Returns whether the header's `typ` is that of an access token.
-///
-/// Media types are case-insensitive, and may omit the prefix `application/`.
-fn is_access_token(typ: Option<&str>, access_tokens_only: bool) -> bool {
-    let Some(typ) = typ else { return !access_tokens_only };
-    let typ = typ.to_ascii_lowercase();
-    let bare = typ.strip_prefix("application/").unwrap_or(&typ);
-    bare == "at+jwt" || (!access_tokens_only && bare == "jwt")
+fn is_access_token(jws: &Jws<'_>, access_tokens_only: bool) -> bool {
+    match jws.typ() {
+        None => !access_tokens_only,
+        Some(typ) => typ == ACCESS_TOKEN || (!access_tokens_only && typ == "jwt"),
+    }
 }
 
 fn is_writable(sub: &str) -> bool {
     !sub.is_empty() && sub.len() <= MAX_SUB_LENGTH && sub.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// Parses an audience or a list of audiences (RFC 7519 §4.1.3).
-fn audiences(value: Option<&Value>) -> Option<Vec<String>> {
-    match value? {
-        Value::String(one) => Some(vec![one.clone()]),
-        Value::Array(list) => list.iter().map(|one| one.as_str().map(str::to_owned)).collect(),
-        _ => None,
-    }
-}
-
-/// Parses a `NumericDate`, which may have a fraction (RFC 7519 §2). Returns `None` if the claim is
-/// absent.
-fn instant(claims: &Map<String, Value>, name: &str) -> Result<Option<UnixTime>, ForeignFault> {
-    /// Largest float up to which all whole numbers are exact.
-    const LAST: f64 = 9_007_199_254_740_991.0;
-    let Some(value) = claims.get(name) else { return Ok(None) };
-    let whole = value.as_u64().or_else(|| {
-        let seconds = value.as_f64().filter(|seconds| (0.0..=LAST).contains(seconds))?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
-        Some(seconds as u64)
-    });
-    whole.map(|seconds| Some(UnixTime::from_seconds(seconds))).ok_or(ForeignFault::Malformed)
-}
-
-fn mapped<'c>(claims: &'c Map<String, Value>, name: Option<&str>) -> Option<&'c Value> {
-    let name = name?;
-    let Some(path) = name.strip_prefix('/') else { return claims.get(name) };
-    let mut steps = path.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
-    let first = claims.get(&steps.next()?)?;
-    steps.try_fold(first, |value, step| value.as_object()?.get(&step))
 }
 
 fn scopes(value: &Value) -> BTreeSet<String> {

@@ -13,17 +13,20 @@ use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::session::SessionId;
-use sealgate_domain::source::SourceState;
+use sealgate_domain::source::{SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 
 impl Words {
-    /// Returns why an account is not enabled in its directory.
-    fn directory_state(self, state: SourceState) -> Markup {
-        match state {
-            SourceState::Enabled | SourceState::Disabled => self.directory_state_disabled(),
-            SourceState::Expired => self.directory_state_expired(),
-            SourceState::Gone => self.directory_state_gone(),
+    /// Returns why an account is not enabled at its source.
+    fn source_state(self, source: &UserSource) -> Markup {
+        match (source.state, source.is_upstream()) {
+            (SourceState::Enabled | SourceState::Disabled, false) => self.directory_state_disabled(),
+            (SourceState::Enabled | SourceState::Disabled, true) => self.upstream_state_disabled(),
+            (SourceState::Expired, false) => self.directory_state_expired(),
+            (SourceState::Expired, true) => self.upstream_state_expired(),
+            (SourceState::Gone, false) => self.directory_state_gone(),
+            (SourceState::Gone, true) => self.upstream_state_gone(),
         }
     }
 }

@@ -47,7 +47,25 @@ login-account-expired = Your account in your organization’s directory has expi
 login-password-expired = Your password has expired. Change it where you sign in to your organization’s computers, then sign in here with the new password.
 login-name-taken = Another account here already has your email address or username. Ask your administrator to link the accounts.
 login-nameless = Your account in your organization’s directory has neither an email address nor a username that can be used here. Ask your administrator to add one.
+login-upstream = Continue with <bdi>{ $label }</bdi>
+login-local = Sign in with a password of this service
+login-upstream-denied = The sign-in at <bdi>{ $label }</bdi> was cancelled or denied. Try again, or choose another way to sign in.
+login-upstream-away = <bdi>{ $label }</bdi> does not answer, so you were not signed in. Wait a few seconds and try again.
+login-upstream-invalid = The answer of <bdi>{ $label }</bdi> could not be accepted, so you were not signed in. Try again. If it happens again, tell your administrator.
+login-upstream-groups = You are in so many groups at <bdi>{ $label }</bdi> that it does not list them. Tell your administrator.
+login-upstream-not-allowed = Your account at <bdi>{ $label }</bdi> may not be used here. Sign in with another account there, or ask your administrator.
+login-upstream-not-linked = Your account at <bdi>{ $label }</bdi> is not linked to an account here. Ask your administrator to link it.
+login-upstream-name-taken = Another account here already has the email address or username of your account at <bdi>{ $label }</bdi>. Ask your administrator to link the accounts.
+login-upstream-nameless = Your account at <bdi>{ $label }</bdi> has neither an email address nor a username that can be used here. Ask your administrator to add one.
+login-upstream-disabled = Your account is disabled. Ask your administrator to enable it.
+login-upstream-not-recent = This page needs a new sign-in, but <bdi>{ $label }</bdi> did not ask you to sign in again. Sign out there and try again. If it happens again, tell your administrator.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
+
+## Leaving for an OpenID provider
+
+leave-title = Continue the sign-in
+leave-text = You sign in at <bdi>{ $label }</bdi> and then return here.
+leave-submit = Continue
 
 ## A forgotten password
 
@@ -359,6 +377,8 @@ error-unknown-host-title = There is nothing at this address
 error-unknown-host-text = No application uses this host name. Check the address for typos.
 error-for-programs-title = This address is for applications
 error-for-programs-text = Applications use it to talk to each other. There is nothing to see here.
+error-upstream-trip-title = This sign-in is over
+error-upstream-trip-text = Your sign-in at another provider was already completed, has expired, or was started in another browser. You were not signed in by it. Start again.
 way-again = Try again
 way-application = Go to <bdi>{ $name }</bdi>
 way-start = Go to the start page
@@ -448,6 +468,7 @@ done-factor-removed = The two-factor method was removed. It can no longer be use
 
 profile-title = Your profile
 profile-lead-managed = Your name, phone number and address come from your organization’s directory. You can add a picture here.
+profile-lead-upstream = Your name, phone number and address come from your account at <bdi>{ $label }</bdi>. You can add a picture here.
 profile-lead = Applications see these details when you allow it.
 profile-email = Email address
 profile-email-hint = You sign in with this address. Only your administrator can change it.
@@ -540,6 +561,7 @@ undone-administrator = Ask your administrator for help, and tell them that someo
 undone-added = These two-factor methods were added since the day before the change. Remove any that is not yours:
 
 password-title = Change your password
+password-upstream = You sign in at <bdi>{ $label }</bdi>, which keeps your password. Change it there.
 password-managed = Your organization’s directory keeps your password. Change it where you sign in to your organization’s computers.
 password-lead = You will stay signed in here. You will be signed out everywhere else, and applications will ask you to sign in again.
 password-current = Current password
@@ -613,6 +635,8 @@ sessions-lead = Everything that can use your account now. If you do not recogniz
 sessions-this = This browser
 sessions-signed-in-with = Signed in with: { $methods }
 method-password = Password
+method-upstream = Account at another provider
+method-upstream-named = Account at <bdi>{ $name }</bdi>
 method-recovery = Recovery code
 sessions-kept-until = Stays signed in until: { $moment }
 sessions-end = Sign out
@@ -906,12 +930,17 @@ user-invitation-resend = Send a new link
 user-invitation-resend-hint = The previous link stops working.
 user-invitation-withdraw = Withdraw the invitation
 user-password-once = This is the new password. Pass it on now: it will not be shown again. It can be changed on the account page.
+user-upstream = OpenID provider
+user-upstream-groups = Groups of the provider
 user-directory = Directory
 user-directory-changed = Last change: { $moment }
 user-directory-groups = Groups of the directory
 user-directory-no-groups = None
 directory-state-disabled = Disabled in the directory
 directory-state-expired = Expired in the directory
+upstream-state-disabled = Disabled at the provider
+upstream-state-expired = Expired at the provider
+upstream-state-gone = No longer at the provider
 directory-state-gone = No longer in the directory
 user-subject = User ID
 user-since = Added

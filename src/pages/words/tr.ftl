@@ -39,7 +39,25 @@ login-account-expired = Kurumunuzun dizinindeki hesabınızın süresi doldu. Y�
 login-password-expired = Parolanızın süresi doldu. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin, sonra burada yeni parolanızla oturum açın.
 login-name-taken = E-posta adresinizi veya kullanıcı adınızı burada başka bir hesap kullanıyor. Yöneticinizden hesapları bağlamasını isteyin.
 login-nameless = Kurumunuzun dizinindeki hesabınızda burada kullanılabilecek bir e-posta adresi veya kullanıcı adı yok. Yöneticinizden eklemesini isteyin.
+login-upstream = <bdi>{ $label }</bdi> ile devam et
+login-local = Bu hizmetin parolasıyla oturum aç
+login-upstream-denied = <bdi>{ $label }</bdi> üzerinden oturum açma iptal edildi veya reddedildi. Yeniden deneyin veya başka bir yolla oturum açın.
+login-upstream-away = <bdi>{ $label }</bdi> yanıt vermediği için oturumunuz açılamadı. Birkaç saniye bekleyip yeniden deneyin.
+login-upstream-invalid = <bdi>{ $label }</bdi> geçerli bir yanıt vermediği için oturumunuz açılmadı. Yeniden deneyin; sorun sürerse yöneticinize bildirin.
+login-upstream-groups = <bdi>{ $label }</bdi> hesabınız çok fazla gruba üye olduğu için gruplarınız alınamadı. Yöneticinize bildirin.
+login-upstream-not-allowed = <bdi>{ $label }</bdi> hesabınız burada kullanılamaz. Orada başka bir hesapla oturum açın veya yöneticinize başvurun.
+login-upstream-not-linked = <bdi>{ $label }</bdi> hesabınız buradaki bir hesaba bağlı değil. Yöneticinizden bağlamasını isteyin.
+login-upstream-name-taken = <bdi>{ $label }</bdi> hesabınızın e-posta adresini veya kullanıcı adını burada başka bir hesap kullanıyor. Yöneticinizden hesapları bağlamasını isteyin.
+login-upstream-nameless = <bdi>{ $label }</bdi> hesabınızda burada kullanılabilecek bir e-posta adresi veya kullanıcı adı yok. Yöneticinizden eklemesini isteyin.
+login-upstream-disabled = Hesabınız devre dışı. Yöneticinizden hesabınızı etkinleştirmesini isteyin.
+login-upstream-not-recent = Bu sayfa için yeniden oturum açmanız gerekiyor, ancak <bdi>{ $label }</bdi> sizden bunu istemedi. Orada oturumu kapatıp yeniden deneyin; sorun sürerse yöneticinize bildirin.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
+
+## Başka bir sağlayıcıda oturum açma
+
+leave-title = Oturum açmaya devam edin
+leave-text = <bdi>{ $label }</bdi> üzerinden oturum açıp buraya döneceksiniz.
+leave-submit = Devam et
 
 ## Unutulan parola
 
@@ -343,6 +361,8 @@ error-unknown-host-title = Bu adreste bir şey yok
 error-unknown-host-text = Bu sunucu adını kullanan bir uygulama yok. Adresi doğru yazdığınızdan emin olun.
 error-for-programs-title = Bu adres uygulamalar içindir
 error-for-programs-text = Uygulamalar bu adresi kendi aralarında kullanır. Burada görülecek bir sayfa yok.
+error-upstream-trip-title = Bu oturum açma işlemi sona erdi
+error-upstream-trip-text = Başka bir sağlayıcıda başlattığınız oturum açma işlemi daha önce tamamlanmış, süresi dolmuş veya başka bir tarayıcıda başlatılmış. Bu sayfa oturumunuzu açmadı. Baştan başlayın.
 way-again = Yeniden dene
 way-application = <bdi>{ $name }</bdi> uygulamasına git
 way-start = Başlangıç sayfasına git
@@ -425,6 +445,7 @@ done-factor-removed = Doğrulama yöntemi kaldırıldı. Artık oturum açmak i�
 
 profile-title = Profiliniz
 profile-lead-managed = Adınız, telefon numaranız ve adresiniz kurumunuzun dizininden gelir. Buradan bir resim ekleyebilirsiniz.
+profile-lead-upstream = Adınız, telefon numaranız ve adresiniz <bdi>{ $label }</bdi> hesabınızdan gelir. Buradan bir resim ekleyebilirsiniz.
 profile-lead = Uygulamalar bu bilgileri siz izin verdiğinizde görür.
 profile-email = E-posta adresi
 profile-email-hint = Bu adresle oturum açarsınız. Adresi yalnızca yöneticiniz değiştirebilir.
@@ -516,6 +537,7 @@ undone-administrator = Yöneticinizden yardım isteyin ve adresinizi başka biri
 undone-added = Aşağıdaki doğrulama yöntemleri, değişiklikten önceki günden bu yana eklendi. Size ait olmayanları kaldırın:
 
 password-title = Parola değiştirme
+password-upstream = Oturumu parolanızı tutan <bdi>{ $label }</bdi> üzerinden açıyorsunuz. Parolanızı orada değiştirin.
 password-managed = Parolanız kurumunuzun dizininde tutulur. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin.
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
 password-current = Mevcut parola
@@ -577,6 +599,8 @@ sessions-lead = Şu anda hesabınızı kullanabilen her şey aşağıdadır. Tan
 sessions-this = Bu tarayıcı
 sessions-signed-in-with = Oturum açma yolu: { $methods }
 method-password = Parola
+method-upstream = Başka bir sağlayıcıdaki hesap
+method-upstream-named = <bdi>{ $name }</bdi> hesabı
 method-recovery = Kurtarma kodu
 sessions-kept-until = Oturumun sona ereceği tarih: { $moment }
 sessions-end = Oturumu kapat
@@ -866,12 +890,17 @@ user-invitation-resend = Yeni bağlantı gönder
 user-invitation-resend-hint = Daha önce gönderilen bağlantı geçersiz olur.
 user-invitation-withdraw = Daveti geri al
 user-password-once = Yeni parola aşağıdadır. Kullanıcıya şimdi iletin; bir daha gösterilmeyecek. Kullanıcı parolayı hesap sayfasında değiştirebilir.
+user-upstream = OpenID sağlayıcısı
+user-upstream-groups = Sağlayıcıdaki gruplar
 user-directory = Dizin
 user-directory-changed = Son değişiklik: { $moment }
 user-directory-groups = Dizindeki gruplar
 user-directory-no-groups = Yok
 directory-state-disabled = Dizinde devre dışı
 directory-state-expired = Dizindeki hesabın süresi doldu
+upstream-state-disabled = Sağlayıcıda devre dışı
+upstream-state-expired = Sağlayıcıdaki hesabın süresi doldu
+upstream-state-gone = Artık sağlayıcıda yok
 directory-state-gone = Artık dizinde yok
 user-subject = Kullanıcı kimliği
 user-since = Eklenme tarihi

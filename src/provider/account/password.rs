@@ -182,7 +182,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
     let subject = visitor.user.sub;
     let change = |session: &mut Session| {
         let mut sign_in = visitor.sign_in.clone();
-        sign_in.steps.add(AuthenticationStep { method: AuthenticationMethod::Password, at: ctx.now, factor: None });
+        sign_in.steps.add(AuthenticationStep::new(AuthenticationMethod::Password, ctx.now));
         session.renew(sign_in, session.cookie, None, ctx.now);
         session.expires_at = ctx.now.plus(ctx.sealgate.config.sessions.absolute);
     };
@@ -203,6 +203,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
 fn show(ctx: &RequestContext<'_>, visitor: &Visitor, status: StatusCode, problem: Option<PasswordProblem>) -> Response {
     let csrf = &visitor.csrf(ctx, PAGE);
     let (account, is_managed) = (visitor.user.sign_in_name(), visitor.user.source.is_some());
-    let page = PasswordPage { inside: visitor.inside(ctx), csrf, account, is_managed, problem };
+    let upstream = visitor.upstream_label(ctx);
+    let page = PasswordPage { inside: visitor.inside(ctx), csrf, account, is_managed, upstream, problem };
     Response::page(status, html(&page), None)
 }

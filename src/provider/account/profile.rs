@@ -91,6 +91,7 @@ fn show(ctx: &RequestContext<'_>, visitor: &Visitor, typed: &Typed, faults: &[Pr
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, PAGE),
         user: &visitor.user,
+        upstream: visitor.upstream_label(ctx),
         has_address_page: ctx.sealgate.sends_mail() && visitor.user.source.is_none(),
         name: &typed.name,
         phone_number: &typed.phone_number,

@@ -184,7 +184,7 @@ async fn created(
     ctx.sealgate.audit.note(event.with_detail(detail));
     ctx.sealgate.metrics.registered(RegistrationOutcome::Created);
     let credentials = CredentialMark::for_user(&user, factors.map_or(0, |factors| factors.generation));
-    let proof = Proof { user, steps, credentials, is_step_up: false, keep: false };
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep: false, upstream: None };
     let proceeded = sign_in::proceed(ctx, waiting, proof, factors).await?;
     Ok(proceeded.respond_or_begin_again(ctx, waiting).with_cookie(expired_registration_cookie(ctx)))
 }

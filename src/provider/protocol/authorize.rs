@@ -8,7 +8,7 @@ use http::Method;
 use crate::request::ProviderRequest as _;
 use crate::sign_in::interaction::{RESUME, Waiting};
 use crate::sign_in::passkey::new_challenge;
-use crate::sign_in::{SIGN_IN, consent, enrol, interaction};
+use crate::sign_in::{SIGN_IN, consent, enrol, interaction, login};
 use crate::{sign_in, visitor};
 use sealgate_core::tokens::clients::OWN_CLIENT;
 use sealgate_core::web::context::RequestContext;
@@ -106,6 +106,7 @@ async fn begin(
         progress: Progress::default(),
         challenge: Some(new_challenge(ctx)),
         enrolment,
+        upstream: None,
         number: 0,
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
@@ -120,7 +121,12 @@ async fn begin(
     };
     ctx.charge_site(Bucket::of_request(client.id.as_str())).await?;
     ctx.sealgate.store.begin_interaction(&id.hash(), &interaction).await?;
-    let response = Response::see_other(&interaction::address(ctx, page, id.expose(), &client.id));
+    let mut address = interaction::address(ctx, page, id.expose(), &client.id);
+    // The page with fields for a password, if all other users sign in at one OpenID provider.
+    if client.id.as_str() == OWN_CLIENT && params.has(login::LOCAL) {
+        address = format!("{address}&{}", login::LOCAL);
+    }
+    let response = Response::see_other(&address);
     Ok(match new_cookie {
         Some(cookie) => response.with_cookie(cookie),
         None => response,
@@ -278,11 +284,13 @@ pub(crate) async fn next_of(ctx: &RequestContext<'_>, waiting: &Waiting) -> Resu
     Ok(next(ctx, waiting.interaction(), &waiting.client, session.as_ref()).await?.0)
 }
 
-/// Removes users who are deleted or disabled from the session. Returns `None` if none remain.
+/// Removes users from the session who are deleted or disabled, or who must sign in at their OpenID
+/// provider again. Returns `None` if none remain.
 async fn with_enabled_users(ctx: &RequestContext<'_>, mut session: Session) -> Result<Option<Session>, StoreError> {
     let mut enabled = Vec::with_capacity(session.sign_ins.len());
     for sign_in in session.sign_ins {
-        if ctx.sealgate.store.user(sign_in.subject).await?.is_some_and(|user| user.is_enabled()) {
+        let user = ctx.sealgate.store.user(sign_in.subject).await?.filter(User::is_enabled);
+        if user.is_some_and(|user| !ctx.sealgate.sources.needs_sign_in(&user, ctx.now)) {
             enabled.push(sign_in);
         }
     }

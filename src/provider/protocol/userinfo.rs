@@ -67,6 +67,9 @@ async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bear
             if ctx.sealgate.sources.is_stale(&bearer.user, ctx.now) {
                 return Err(Failure::Unavailable);
             }
+            if ctx.sealgate.sources.needs_sign_in(&bearer.user, ctx.now) {
+                return Err(Failure::Bearer(Some(INVALID)));
+            }
             Ok((token, bearer))
         }
         Ok(_) | Err(BearerFault::Invalid) => Err(Failure::Bearer(Some(INVALID))),

@@ -92,8 +92,8 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Newc
         return Ok(None);
     }
     let required = required_level(interaction, &waiting.client, &terms);
-    let PartialSignIn { steps, credentials, keep, .. } = partial.clone();
-    Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false, keep }, terms, required }))
+    let PartialSignIn { subject: _, steps, credentials, keep, upstream } = partial.clone();
+    Ok(Some(Newcomer { proof: Proof { user, steps, credentials, is_step_up: false, keep, upstream }, terms, required }))
 }
 
 /// Returns the enrolment. The enrolment fails if the password changes or the account is disabled
@@ -161,13 +161,13 @@ async fn added(
     before: Proof,
     enrolled: Enrolled,
 ) -> Result<Response, Failure> {
-    let Proof { user, mut steps, keep, .. } = before;
+    let Proof { user, mut steps, keep, upstream, .. } = before;
     let event = ctx.event(AuditKind::FactorAdded, Actor::User).for_subject(user.sub).with_client(&waiting.client.id);
     ctx.sealgate.audit.note(event.with_detail(enrolled.detail()));
     steps.add(enrolled.step(ctx.now));
     let credentials = CredentialMark::for_user(&user, enrolled.factors.generation);
     let new_codes = enrolment::new_recovery_codes(ctx, &ctx.sealgate.store.for_credentials(&user), &user).await?;
-    let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false, keep };
+    let proof = Proof { user: user.clone(), steps, credentials, is_step_up: false, keep, upstream };
     let proceeded = sign_in::proceed(ctx, waiting, proof, Some(&enrolled.factors)).await?;
     let (Some(new_codes), Proceeded::SignedIn(cookies)) = (new_codes, &proceeded) else {
         return Ok(proceeded.respond_or_begin_again(ctx, waiting));

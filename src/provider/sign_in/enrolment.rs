@@ -66,7 +66,7 @@ impl Enrolled {
             FactorKind::SecurityKey => AuthenticationMethod::SecurityKey,
             FactorKind::Totp | FactorKind::RecoveryCodes => AuthenticationMethod::Totp,
         };
-        AuthenticationStep { method, at: now, factor: Some(self.id) }
+        AuthenticationStep { factor: Some(self.id), ..AuthenticationStep::new(method, now) }
     }
 
     /// Returns the detail text for the audit log.

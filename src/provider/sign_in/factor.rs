@@ -30,6 +30,7 @@ use sealgate_domain::oauth::next_step::{
 };
 use sealgate_domain::recovery_code::RecoveryCodes;
 use sealgate_domain::secret::Sealed;
+use sealgate_domain::session::UpstreamSession;
 use sealgate_domain::totp::TotpSecret;
 use sealgate_domain::user::{Subject, User};
 use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};
@@ -53,6 +54,8 @@ struct Candidate {
     is_step_up: bool,
     /// Whether the user chose to stay signed in on the device.
     keep: bool,
+    /// Session at the user's OpenID provider, if the user signed in there.
+    upstream: Option<Box<UpstreamSession>>,
     offers: Vec<FactorChoice>,
 }
 
@@ -98,10 +101,10 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
     // required password.
     let NextStep::SecondFactor(subject) = authorize::next_of(ctx, waiting).await? else { return Ok(None) };
     let Some(user) = store.user(subject).await?.filter(User::is_enabled) else { return Ok(None) };
-    let (before, is_step_up, keep) = match &interaction.progress.partial {
-        Some(partial) => (partial.steps.clone(), false, partial.keep),
+    let (before, is_step_up, keep, upstream) = match &interaction.progress.partial {
+        Some(partial) => (partial.steps.clone(), false, partial.keep, partial.upstream.clone()),
         None => match ctx.session().await?.and_then(|session| session.value.sign_in_of(subject).cloned()) {
-            Some(sign_in) => (sign_in.steps, true, false),
+            Some(sign_in) => (sign_in.steps, true, false, sign_in.upstream),
             None => return Ok(None),
         },
     };
@@ -112,7 +115,7 @@ async fn find(ctx: &RequestContext<'_>, waiting: &Waiting) -> Result<Option<Cand
         return Ok(None);
     }
     let offers = offers(ctx, waiting, &user, &loaded.value);
-    Ok(Some(Candidate { user, loaded, before, is_step_up, keep, offers }))
+    Ok(Some(Candidate { user, loaded, before, is_step_up, keep, upstream, offers }))
 }
 
 /// Returns the accepted methods, most recently used first and recovery codes last.
@@ -205,8 +208,9 @@ async fn prove(
                 let mut steps = candidate.before.clone();
                 steps.add(*step);
                 let credentials = CredentialMark::for_user(&candidate.user, factors.generation);
-                let Candidate { user, is_step_up, keep, .. } = &candidate;
-                Some(Proof { user: user.clone(), steps, credentials, is_step_up: *is_step_up, keep: *keep })
+                let Candidate { user, is_step_up, keep, upstream, .. } = &candidate;
+                let (user, upstream) = (user.clone(), upstream.clone());
+                Some(Proof { user, steps, credentials, is_step_up: *is_step_up, keep: *keep, upstream })
             }
             _ => None,
         };

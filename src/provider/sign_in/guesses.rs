@@ -58,9 +58,9 @@ enum By {
     /// From any other sender. The hash identifies the account by the typed name, whether or not the
     /// account exists.
     Stranger(SecretHash),
-    /// With a passkey. A passkey names its account and cannot be guessed, so only the sender is
-    /// counted.
-    Passkey,
+    /// With a passkey, or with the answer of an OpenID provider. Neither can be guessed, so only the
+    /// sender is counted.
+    Unguessable,
 }
 
 impl Guesses {
@@ -110,7 +110,16 @@ impl Guesses {
     /// # Errors
     /// As [`Guesses::at_sign_in`].
     pub(crate) async fn of_passkey(ctx: &RequestContext<'_>) -> Result<Result<Self, u64>, Failure> {
-        Self::count(ctx, By::Passkey).await
+        Self::count(ctx, By::Unguessable).await
+    }
+
+    /// Counts an answer of an OpenID provider. The limit bounds the requests that a sender causes to
+    /// the provider.
+    ///
+    /// # Errors
+    /// As [`Guesses::at_sign_in`].
+    pub(crate) async fn of_upstream(ctx: &RequestContext<'_>) -> Result<Result<Self, u64>, Failure> {
+        Self::count(ctx, By::Unguessable).await
     }
 
     /// Counts a guess in a session of the user. `known` is the browser's mark, if the user has
@@ -151,7 +160,7 @@ impl Guesses {
                 keys.extend(sender());
                 keys
             }
-            By::Passkey => sender(),
+            By::Unguessable => sender(),
         };
         match ctx.sealgate.limits.count_guess(&keys, ctx.now).await {
             Ok(Ok(counted)) => Ok(Ok(Self { by, counted: vec![counted] })),
@@ -167,7 +176,7 @@ impl Guesses {
     pub(crate) fn queue(&self, ctx: &RequestContext<'_>) -> QueueKey {
         match self.by {
             By::Known(_) | By::Session(_) => QueueKey::Trusted,
-            By::Stranger(_) | By::Passkey => QueueKey::for_address(ctx.origin.address),
+            By::Stranger(_) | By::Unguessable => QueueKey::for_address(ctx.origin.address),
         }
     }
 

@@ -23,6 +23,8 @@ use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri;
 use sealgate_domain::secret::{Secret, SecretHash, base64url};
+use sealgate_domain::source::SourceName;
+use sealgate_domain::upstream_trip::TripSecrets;
 use sealgate_pages::Problem;
 use sealgate_store::Loaded;
 
@@ -68,7 +70,23 @@ impl Waiting {
     /// As [`Waiting::find`].
     pub(crate) async fn find_at_any_time(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
-        let (id, client) = split_parameter(query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?);
+        let parameter = query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
+        match Self::find_named(ctx, parameter).await? {
+            Some(waiting) => Ok(waiting),
+            None => {
+                let (id, client) = split_parameter(parameter);
+                Err(over(ctx, id, client.as_ref()).await?)
+            }
+        }
+    }
+
+    /// Returns this browser's request with this value of the parameter `interaction`. Returns `None`
+    /// if there is no such request. The request may have expired.
+    ///
+    /// # Errors
+    /// An error page if the browser has no cookie, or if the client no longer exists.
+    pub(crate) async fn find_named(ctx: &RequestContext<'_>, parameter: &str) -> Result<Option<Self>, Failure> {
+        let (id, client) = split_parameter(parameter);
         if let Some(client) = &client {
             ctx.set_referring_app(ctx.sealgate.client(client).await?.as_ref().filter(|client| client.is_enabled()));
         }
@@ -78,7 +96,7 @@ impl Waiting {
             .store
             .interaction(&SecretHash::for_secret(browser.as_bytes()), &SecretHash::for_secret(id.as_bytes()))
             .await?;
-        let Some(loaded) = loaded else { return Err(over(ctx, id, client.as_ref()).await?) };
+        let Some(loaded) = loaded else { return Ok(None) };
         ctx.set_ui_locales(loaded.value.request.ui_locales.as_deref());
         let client = ctx.sealgate.client(&loaded.value.request.client).await?.filter(Client::is_enabled);
         let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
@@ -87,10 +105,11 @@ impl Waiting {
         if !client.redirects_to(loaded.value.request.return_to.redirect_uri()) {
             return Err(Failure::page(Problem::RedirectUri));
         }
-        Ok(Self { id: id.to_owned(), loaded, client, browser })
+        Ok(Some(Self { id: id.to_owned(), loaded, client, browser }))
     }
 
-    fn is_late(&self, ctx: &RequestContext<'_>) -> bool {
+    /// Returns whether the request has expired.
+    pub(crate) fn is_late(&self, ctx: &RequestContext<'_>) -> bool {
         self.loaded.value.expires_at <= ctx.now
     }
 
@@ -143,6 +162,16 @@ impl Waiting {
         address(ctx, page, &self.id, &self.client.id)
     }
 
+    /// Returns the value of the parameter `interaction`.
+    pub(crate) fn parameter(&self) -> String {
+        format!("{}.{}", self.id, self.client.id)
+    }
+
+    /// Returns the secrets of a trip to an OpenID provider.
+    pub(crate) fn trip_secrets(&self, source: &SourceName, state: &str) -> TripSecrets {
+        TripSecrets::derive(source, state, &self.browser)
+    }
+
     /// Returns the CSRF token of the page's form. The token is derived from the browser cookie,
     /// which no other site can read. It is different for each pending request and page.
     pub(crate) fn csrf(&self, page: &str) -> String {
@@ -186,6 +215,7 @@ async fn anew(ctx: &RequestContext<'_>, interaction: &Interaction) -> Result<Sec
     let again = Interaction {
         progress: Progress::default(),
         challenge: Some(passkey::new_challenge(ctx)),
+        upstream: None,
         created_at: ctx.now,
         expires_at: ctx.now.plus(ctx.sealgate.config.sessions.interaction),
         ..interaction.clone()

@@ -4,27 +4,37 @@
 //! A wrong password and an unknown address or username get the same response in the same time.
 //! Guesses are counted before any hashing; see [`Guesses`].
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use secrecy::SecretString;
 
 use crate::links::{create_account, reset};
+use crate::request::ProviderRequest as _;
 use crate::sign_in;
 use crate::sign_in::guesses::Guesses;
-use crate::sign_in::interaction::Waiting;
+use crate::sign_in::interaction::{PARAMETER, Waiting};
 use crate::sign_in::passkey::relying_party;
-use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses};
+use crate::sign_in::{Proceeded, Proof, SIGN_IN, guesses, upstream};
+use sealgate_config::UpstreamSettings;
 use sealgate_core::password;
 use sealgate_core::password::QueueKey;
-use sealgate_core::sources::{DirectorySource, DirectoryUnavailable, LdapRefusal, PasswordChecker, SourceSignIn};
+use sealgate_core::sources::{
+    DirectorySource, DirectoryUnavailable, LdapRefusal, PasswordChecker, SourceSignIn, UpstreamSource,
+};
+use sealgate_core::state::Sealgate;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::oauth::next_step::CredentialMark;
+use sealgate_domain::oauth::params::Params;
 use sealgate_domain::session::{KeepSignedIn, SignIn};
+use sealgate_domain::source::SourceName;
+use sealgate_domain::upstream_trip::{UpstreamProblem, UpstreamTrip};
 use sealgate_domain::user::{PasswordHash, User};
 use sealgate_domain::webauthn::RequestOptions;
-use sealgate_pages::{LoginPage, LoginProblem, PasskeyOffer, html};
+use sealgate_pages::{LoginPage, LoginProblem, PasskeyOffer, Problem, UpstreamButton, UpstreamFailure, html};
 use sealgate_system::metrics::SignInOutcome;
 
 /// Form field with the user's choice to stay signed in on the device.
@@ -40,9 +50,7 @@ pub(super) struct Typed<'a> {
 
 pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        let waiting = Waiting::find(ctx).await?;
-        let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
-        return show_login(ctx, &waiting, StatusCode::OK, Typed { email, keep: false }, None);
+        return begin(ctx).await;
     }
     let waiting = Waiting::find_at_any_time(ctx).await?;
     let form = waiting.form(ctx, SIGN_IN)?;
@@ -50,6 +58,9 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     // proven that this browser showed the form.
     let waiting = waiting.in_time(ctx).await?;
     let typed = Typed { email: form.one("email")?.unwrap_or_default().trim(), keep: form.has(KEEP) };
+    if let Some(source) = upstream_of(ctx, &form, typed.email)? {
+        return upstream::leave(ctx, waiting, source, typed).await;
+    }
     let password = SecretString::from(form.one("password")?.unwrap_or_default());
     let user = ctx.sealgate.store.user_by_sign_in_name(typed.email).await?;
     let known_browser = guesses::find_known_browser(ctx, user.as_ref()).await?;
@@ -91,6 +102,67 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         }
         Err(other) => Err(other),
     }
+}
+
+/// Handles a GET: shows the sign-in page, or sends the browser to the only OpenID provider.
+async fn begin(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    // The address for an emergency names no pending request.
+    if is_local(ctx)? && !ctx.query()?.has(PARAMETER) {
+        return Ok(Response::see_other(&ctx.sign_in_address("/account", &[(LOCAL, "yes"), ("prompt", "login")])));
+    }
+    let waiting = Waiting::find(ctx).await?;
+    let failure = match &waiting.interaction().upstream {
+        Some(UpstreamTrip::Failed { problem, .. }) => Some(*problem),
+        _ => None,
+    };
+    if let Some(source) = only_upstream(ctx)?.filter(|_| failure.is_none()) {
+        return upstream::leave(ctx, waiting, source, Typed { email: "", keep: false }).await;
+    }
+    let email = waiting.interaction().request.login_hint.as_deref().unwrap_or_default();
+    let status = match failure {
+        None => StatusCode::OK,
+        Some(UpstreamProblem::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(_) => StatusCode::FORBIDDEN,
+    };
+    let page = show_login(ctx, &waiting, status, Typed { email, keep: false }, None)?;
+    Ok(if status == StatusCode::SERVICE_UNAVAILABLE { page.retry_after(DIRECTORY_RETRY_SECONDS) } else { page })
+}
+
+/// Query parameter of the sign-in page with fields for a password, if all other users sign in at one
+/// OpenID provider. It is also a parameter of the authorization request of such a sign-in.
+pub(crate) const LOCAL: &str = "local";
+
+/// Returns whether the request is for the sign-in page with fields for a password.
+fn is_local(ctx: &RequestContext<'_>) -> Result<bool, Failure> {
+    Ok(ctx.query()?.has(LOCAL))
+}
+
+/// Returns the OpenID provider at which all users sign in, unless the request is for the page with
+/// fields for a password.
+fn only_upstream<'a>(ctx: &RequestContext<'a>) -> Result<Option<&'a UpstreamSource>, Failure> {
+    let sealgate: &'a Sealgate = ctx.sealgate;
+    let name = sealgate.config.login.only_upstream.as_ref().filter(|_| !is_local(ctx).unwrap_or_default());
+    Ok(name.and_then(|name| sealgate.sources.upstream(name)).map(Arc::as_ref))
+}
+
+/// Returns the OpenID provider at which the sender of the form signs in: the one whose button was
+/// pressed, or the one that is responsible for the domain of the typed name. `None` if the password
+/// is checked here or in a directory.
+fn upstream_of<'a>(
+    ctx: &RequestContext<'a>,
+    form: &Params,
+    typed: &str,
+) -> Result<Option<&'a UpstreamSource>, Failure> {
+    let sealgate: &'a Sealgate = ctx.sealgate;
+    if let Some(name) = form.one("upstream")? {
+        let source = SourceName::parse(name).and_then(|name| sealgate.sources.upstream(&name));
+        return source.map(|source| Some(source.as_ref())).ok_or_else(|| Failure::page(Problem::InvalidRequest));
+    }
+    if is_local(ctx)? {
+        return Ok(None);
+    }
+    let of_domain = sealgate.sources.upstream_for_domain(typed).map(Arc::as_ref);
+    Ok(of_domain.or(only_upstream(ctx)?))
 }
 
 /// Seconds after which a browser may repeat a sign-in that a directory did not decide.
@@ -228,7 +300,7 @@ async fn proceed_by_password(
     let generation = factors.as_ref().map_or(0, |factors| factors.generation);
     let credentials = CredentialMark::for_user(&user, generation);
     let steps = SignIn::by_password(user.sub, ctx.now).steps;
-    let proof = Proof { user, steps, credentials, is_step_up: false, keep };
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep, upstream: None };
     sign_in::proceed(ctx, waiting, proof, factors.as_ref()).await
 }
 
@@ -278,24 +350,47 @@ pub(super) fn show_login(
     problem: Option<LoginProblem>,
 ) -> Result<Response, Failure> {
     let options = options(ctx, waiting)?;
-    let action = waiting.address(ctx, PASSKEY);
+    let local = if is_local(ctx)? { format!("&{LOCAL}") } else { String::new() };
+    let (action, passkey) = (waiting.address(ctx, SIGN_IN) + &local, waiting.address(ctx, PASSKEY) + &local);
     let left = waiting.interaction().expires_at.since(ctx.now).as_secs();
-    let offer = options.as_deref().map(|options| PasskeyOffer { action: &action, options, seconds: left });
-    let forgot = reset::address(ctx, waiting);
-    let create = create_account::address(ctx, waiting);
+    let offer = options.as_deref().map(|options| PasskeyOffer { action: &passkey, options, seconds: left });
+    let only = only_upstream(ctx)?;
+    let has_password = only.is_none();
+    let shown = |source: &&Arc<UpstreamSource>| only.is_none_or(|only| only.name() == source.name());
+    let shown = ctx.sealgate.sources.upstreams().iter().filter(shown).map(|source| source.settings());
+    let upstreams: Vec<_> = shown.map(upstream_button).collect();
+    let failure = match &waiting.interaction().upstream {
+        Some(UpstreamTrip::Failed { source, problem: upstream_problem }) if problem.is_none() => {
+            let upstream = ctx.sealgate.sources.upstream(source);
+            let label = upstream.map_or(source.as_str(), |upstream| &upstream.settings().label);
+            Some(UpstreamFailure { label, problem: *upstream_problem })
+        }
+        _ => None,
+    };
+    let forgot = reset::address(ctx, waiting).filter(|_| has_password);
+    let create = create_account::address(ctx, waiting).filter(|_| has_password);
+    let local_page = waiting.address(ctx, SIGN_IN) + "&" + LOCAL;
     let page = LoginPage {
         frame: ctx.frame(),
-        action: &waiting.address(ctx, SIGN_IN),
+        action: &action,
         csrf: &waiting.csrf(SIGN_IN),
         client: waiting.client_name(),
         email: typed.email,
         keep: (ctx.sealgate.config.sessions.keep_signed_in == KeepSignedIn::Choice).then_some(typed.keep),
+        has_password,
+        upstreams: &upstreams,
+        local: (!has_password).then_some(local_page.as_str()),
+        upstream_failure: failure,
         forgot: forgot.as_deref(),
         create: create.as_deref(),
         passkey: offer,
         problem,
     };
     Ok(Response::page(status, html(&page), waiting.then().as_deref()))
+}
+
+fn upstream_button(settings: &UpstreamSettings) -> UpstreamButton<'_> {
+    UpstreamButton { name: settings.name.as_str(), label: &settings.label }
 }
 
 /// Returns the options for signing in with a passkey as JSON, if passkeys are available.

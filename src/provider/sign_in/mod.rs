@@ -13,6 +13,7 @@ pub(crate) mod interaction;
 pub(crate) mod login;
 pub(crate) mod passkey;
 pub(crate) mod unmet;
+pub(crate) mod upstream;
 
 use http::HeaderValue;
 
@@ -24,7 +25,7 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps};
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::{FactorSummary, Factors};
 use sealgate_domain::oauth::next_step::{
@@ -32,7 +33,7 @@ use sealgate_domain::oauth::next_step::{
     required_level,
 };
 use sealgate_domain::secret::Secret;
-use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
+use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn, UpstreamSession};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_store::{Committed, Loaded, StoreError};
@@ -56,13 +57,16 @@ pub(super) struct Proof {
     pub(super) is_step_up: bool,
     /// Whether the user chose to stay signed in on the device.
     pub(super) keep: bool,
+    /// Session at the user's OpenID provider, if the user signed in there.
+    pub(super) upstream: Option<Box<UpstreamSession>>,
 }
 
 impl Proof {
     /// Returns the pending sign-in to store with the pending request.
     pub(super) fn partial(&self) -> PartialSignIn {
         let (subject, steps) = (self.user.sub, self.steps.clone());
-        PartialSignIn { subject, steps, credentials: self.credentials, keep: self.keep }
+        let upstream = self.upstream.clone();
+        PartialSignIn { subject, steps, credentials: self.credentials, keep: self.keep, upstream }
     }
 }
 
@@ -146,7 +150,7 @@ pub(super) async fn proceed(
         return complete(ctx, waiting, &proof).await;
     }
     let progress = Progress { partial: Some(proof.partial()), ..Progress::default() };
-    let next = Interaction { progress, ..waiting.interaction().clone() };
+    let next = Interaction { progress, upstream: None, ..waiting.interaction().clone() };
     let before = waiting.interaction().progress.partial.as_ref();
     if before.is_some_and(|before| before.subject == proof.user.sub) {
         // On a conflict, another tab has continued the same request. The result of that tab is
@@ -163,7 +167,7 @@ pub(super) async fn proceed(
 /// Signs the user in with the completed steps.
 pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof: &Proof) -> Result<Proceeded, Failure> {
     let user = &proof.user;
-    let sign_in = SignIn { subject: user.sub, steps: proof.steps.clone() };
+    let sign_in = SignIn { subject: user.sub, steps: proof.steps.clone(), upstream: proof.upstream.clone() };
     let settings = &ctx.sealgate.config.sessions;
     let kept_until = settings.keep_signed_in.applies(proof.keep).then(|| ctx.now.plus(settings.kept_session));
     let opened = match ctx.session().await? {
@@ -185,11 +189,11 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
         return Ok(Proceeded::Gone);
     }
     let event = ctx.event(AuditKind::SignedIn, Actor::User).for_subject(user.sub).in_session(session);
-    ctx.sealgate.audit.note(event.with_client(&waiting.client.id).with_detail(methods(&sign_in.steps)));
+    ctx.sealgate.audit.note(event.with_client(&waiting.client.id).with_detail(methods(&sign_in)));
     ctx.sealgate.metrics.signed_in(SignInOutcome::Succeeded);
     ctx.sealgate.metrics.level_reached(sign_in.level());
     let progress = Progress { account: Some(user.sub), signed_in: true, ..Progress::default() };
-    let next = Interaction { progress, ..waiting.interaction().clone() };
+    let next = Interaction { progress, upstream: None, ..waiting.interaction().clone() };
     // On a conflict, another tab has continued the same request. The result of that tab is kept.
     let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
     Ok(Proceeded::SignedIn(std::iter::once(cookie).chain(marked.map(|marked| marked.cookie)).collect()))
@@ -262,10 +266,14 @@ pub(super) async fn is_still_valid(ctx: &RequestContext<'_>, proof: &Proof) -> R
     Ok(CredentialMark::for_user(&now, generation) == proof.credentials)
 }
 
-/// Returns the authentication methods in order of use, as text in the audit log.
-fn methods(steps: &AuthenticationSteps) -> String {
-    let words: Vec<&str> = steps.all().iter().map(|step| step.method.as_str()).collect();
-    words.join(" ")
+/// Returns the authentication methods in order of use, as text in the audit log. The name of an
+/// OpenID provider follows its method: `upstream:NAME`.
+fn methods(sign_in: &SignIn) -> String {
+    let word = |step: &AuthenticationStep| match (step.method, &sign_in.upstream) {
+        (AuthenticationMethod::Upstream, Some(upstream)) => format!("upstream:{}", upstream.source),
+        (method, _) => method.as_str().to_owned(),
+    };
+    sign_in.steps.all().iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Moves the session to a new cookie and adds the sign-in.

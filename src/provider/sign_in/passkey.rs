@@ -114,7 +114,8 @@ async fn sign_in_with(
         return refused(ctx, waiting, None, CeremonyError::NotTheirs).await;
     };
     let credentials = CredentialMark::for_user(&user, factors.generation);
-    let proof = Proof { user, steps: AuthenticationSteps::from_step(step), credentials, is_step_up: false, keep };
+    let steps = AuthenticationSteps::from_step(step);
+    let proof = Proof { user, steps, credentials, is_step_up: false, keep, upstream: None };
     let next = Interaction { challenge: Some(new_challenge(ctx)), ..waiting.interaction().clone() };
     let written = store.put_factors(Some(&loaded), &factors, Some((&waiting.loaded, &next))).await?;
     let waiting = waiting.read_again(ctx).await?;

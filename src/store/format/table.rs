@@ -6,6 +6,7 @@
 use crate::certificates::CertificatePart;
 use crate::engine::Key;
 use crate::subjects::app_credentials::AppSite;
+use crate::subjects::sources::UpstreamTokenKind;
 use sealgate_domain::answers::ProcessId;
 use sealgate_domain::assurance::FactorId;
 use sealgate_domain::audit::AuditId;
@@ -253,6 +254,12 @@ pub(crate) fn app_credentials(subject: Subject) -> Key {
 /// name of an application contains no zero byte, so the parts are unambiguous.
 pub(crate) fn app_credential_secret(subject: Subject, app: AppSite<'_>) -> Key {
     key(Table::AppCredentials, &[subject.as_bytes(), app.name.as_bytes(), &[0], app.host.as_bytes()])
+}
+
+/// Context that a sealed token of a user's OpenID provider is bound to. No record has this key.
+pub(crate) fn upstream_token(subject: Subject, source: &SourceName, kind: UpstreamTokenKind) -> Key {
+    let parts = [subject.as_bytes().as_slice(), source.as_str().as_bytes(), &[0], kind.as_str().as_bytes()];
+    key(Table::SourceLink, &parts)
 }
 
 /// Key of a user's factors.

@@ -12,11 +12,13 @@ use crate::engine::{Changes, Key};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
+use crate::sealer::{NONCE_BYTES, SealError};
 use crate::subjects::registry::user_creation;
 use crate::subjects::revocations::Revocation;
 use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::grant::{EndReason, Grant};
+use sealgate_domain::secret::{Sealed, Secret};
 use sealgate_domain::session::Session;
 use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
@@ -57,6 +59,23 @@ pub enum LinkOutcome {
     NameTaken,
 }
 
+/// Kind of a token that an OpenID provider has issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpstreamTokenKind {
+    Id,
+    Refresh,
+}
+
+impl UpstreamTokenKind {
+    /// Returns the name of the kind in the context that a sealed token is bound to.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Refresh => "refresh",
+        }
+    }
+}
+
 impl Store {
     /// Returns the user with this id at a source, even if disabled.
     pub async fn user_by_source_link(&self, link: &SourceLink) -> Result<Option<User>, StoreError> {
@@ -67,9 +86,10 @@ impl Store {
     }
 
     /// Adds or changes the user that a source has reported. Retries on conflicts. Writes nothing if
-    /// nothing differs. Ends all access of a user who is no longer enabled.
+    /// nothing differs, apart from the time of the confirmation by an OpenID provider. Ends all access of a user who is no longer enabled.
     ///
-    /// `new` becomes the `sub` of a new user.
+    /// `new` becomes the `sub` of a new user. `valid_for` is the time for which the report of an
+    /// OpenID provider is valid.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -77,6 +97,7 @@ impl Store {
         &self,
         source: &SourceName,
         entry: &SourceEntry,
+        valid_for: Option<Duration>,
         new: Subject,
         now: UnixTime,
     ) -> Result<SourceOutcome, StoreError> {
@@ -88,7 +109,7 @@ impl Store {
                 if is_nameless {
                     return Ok(SourceOutcome::Nameless);
                 }
-                let user = entry.new_user(source, new, now);
+                let user = entry.new_user(source, new, valid_for, now);
                 if self.commit(user_creation(&user)?).await? == Committed::Yes {
                     return Ok(SourceOutcome::Added(Box::new(user)));
                 }
@@ -102,10 +123,12 @@ impl Store {
             let Some(loaded) = self.user_record(subject.value).await? else { continue };
             // A user who loses both names keeps the previous ones.
             let named = if is_nameless { entry.clone().with_names_of(&loaded.value) } else { entry.clone() };
-            let Some(next) = named.applied_to(&loaded.value, source, now) else {
+            let Some(next) = named.applied_to(&loaded.value, source, valid_for, now) else {
                 return Ok(SourceOutcome::Unchanged(Box::new(loaded.value)));
             };
+            let is_confirmation = next.is_confirmation_of(&loaded.value);
             match self.replace_source_user(&loaded, next, now).await? {
+                Some(SourceOutcome::Changed(user)) if is_confirmation => return Ok(SourceOutcome::Unchanged(user)),
                 Some(SourceOutcome::Unchanged(_)) | None => {}
                 Some(outcome) => return Ok(outcome),
             }
@@ -157,7 +180,8 @@ impl Store {
                 return Ok(LinkOutcome::Taken(holder.value));
             }
             let (state, changed_at) = (SourceState::Enabled, revocation.at);
-            let source = UserSource { link: link.clone(), groups: BTreeSet::new(), state, changed_at };
+            let source =
+                UserSource { link: link.clone(), groups: BTreeSet::new(), state, changed_at, confirmed_at: None };
             let next = User { source: Some(source), password: None, updated_at: changed_at, ..loaded.value.clone() };
             if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
                 return Ok(outcome);
@@ -202,6 +226,40 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(LinkOutcome::Changed(Box::new(next), self.carry_out(revocation).await?)))
+    }
+
+    /// Seals a token that an OpenID provider has issued for a user. The sealed token is bound to the
+    /// user, the provider and the kind of the token.
+    ///
+    /// # Errors
+    /// [`SealError::NoKey`] if there is no data key.
+    pub fn seal_upstream_token(
+        &self,
+        subject: Subject,
+        source: &SourceName,
+        kind: UpstreamTokenKind,
+        nonce: [u8; NONCE_BYTES],
+        token: &str,
+    ) -> Result<Sealed, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        sealing.sealer.seal(&table::upstream_token(subject, source, kind), nonce, token.as_bytes())
+    }
+
+    /// Unseals a token that an OpenID provider has issued for a user.
+    ///
+    /// # Errors
+    /// [`SealError`] if the token was sealed for another user, provider or kind, or with another data
+    /// key.
+    pub fn open_upstream_token(
+        &self,
+        subject: Subject,
+        source: &SourceName,
+        kind: UpstreamTokenKind,
+        sealed: &Sealed,
+    ) -> Result<Secret, SealError> {
+        let sealing = self.sealing.as_ref().ok_or(SealError::NoKey)?;
+        let bytes = sealing.sealer.open(&table::upstream_token(subject, source, kind), sealed)?;
+        str::from_utf8(&bytes).map(Secret::new).map_err(|_| SealError::Altered)
     }
 
     /// Accepts for five minutes that a source has lost many accounts.

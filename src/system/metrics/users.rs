@@ -101,10 +101,11 @@ impl EnrolmentShare {
     }
 }
 
-/// Returns the label of a factor. Returns `None` for passwords, which `sealgate_sign_ins_total`
-/// counts.
+/// Returns the label of a factor. Returns `None` for passwords and OpenID providers, which
+/// `sealgate_sign_ins_total` and `sealgate_upstream_sign_ins_total` count.
 fn factor(method: AuthenticationMethod) -> Option<&'static str> {
-    (method != AuthenticationMethod::Password).then(|| method.as_str())
+    let is_first = matches!(method, AuthenticationMethod::Password | AuthenticationMethod::Upstream);
+    (!is_first).then(|| method.as_str())
 }
 
 impl FactorSeries {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, header};
 use sealgate_config::{Config, SledConfig, StoreConfig};
+use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::{Parts, Sealgate};
 use sealgate_domain::client;
 use sealgate_domain::redirect_uri::RedirectUri;
@@ -88,6 +89,7 @@ impl Provider {
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&engine) as Arc<dyn Engine>,
             signer: token_device::signer(),
+            client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         let sealgate = Box::pin(sealing(parts)).await;
@@ -140,6 +142,7 @@ impl Provider {
             entropy: Arc::new(OsEntropy),
             engine,
             signer,
+            client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         Box::pin(sealing(parts)).await

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Request;
 use sealgate_config::Config;
+use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_domain::client;
 use sealgate_domain::client::ClientId;
@@ -112,6 +113,7 @@ impl Provider {
             entropy: Arc::new(OsEntropy),
             engine: Arc::clone(&self.engine) as Arc<dyn Engine>,
             signer: token_device::signer(),
+            client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         Self {

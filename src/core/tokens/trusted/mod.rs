@@ -125,11 +125,11 @@ impl TrustedIssuers {
         // keys.
         let foreign = signed.judged(terms, now)?;
         let mut keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
-        if keys.find(&signed).is_none() && source.request_fetch().await {
+        if keys.find(signed.jws()).is_none() && source.request_fetch().await {
             keys = source.keys(now).ok_or(ForeignFault::NoKeys)?;
         }
-        let verifier = keys.find(&signed).ok_or(ForeignFault::UnknownKey)?;
-        if !verifier.verifies(&signed) {
+        let verifier = keys.find(signed.jws()).ok_or(ForeignFault::UnknownKey)?;
+        if !verifier.verifies(signed.jws()) {
             self.verified.remove(&key);
             return Err(ForeignFault::Signature);
         }

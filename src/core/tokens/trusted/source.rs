@@ -4,18 +4,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::rsa::PublicKeyComponents;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
-};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::tokens::trusted::fetch;
 use crate::tokens::trusted::fetch::Fetched;
 use sealgate_config::{KeySource, TrustedIssuer};
-use sealgate_domain::oauth::jwk_set::{Algorithm, Numbers, TrustedJwk};
-use sealgate_domain::oauth::trusted_token::Signed;
+use sealgate_domain::oauth::jwk_set::TrustedJwk;
+use sealgate_domain::oauth::jws::Jws;
+use sealgate_domain::oauth::verifying_keys::{VerifyingKey, VerifyingKeys};
 use sealgate_domain::time::UnixTime;
 
 /// Maximum time that a token with an unknown key waits for a fetch.
@@ -45,7 +42,7 @@ pub(super) struct Keys {
     generation: u64,
     read_at: Option<UnixTime>,
     jwks: Vec<TrustedJwk>,
-    verifying: Arc<[VerifyingKey]>,
+    verifying: Arc<VerifyingKeys>,
 }
 
 /// Pace of fetches.
@@ -72,14 +69,8 @@ impl Keys {
     }
 
     /// Returns the key that may have signed the token.
-    ///
-    /// A token without a key id is accepted only if exactly one key matches.
-    pub(super) fn find(&self, signed: &Signed<'_>) -> Option<&VerifyingKey> {
-        let mut fit = self.verifying.iter().filter(|key| key.may_have_signed(signed));
-        match (fit.next(), fit.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
+    pub(super) fn find(&self, jws: &Jws<'_>) -> Option<&VerifyingKey> {
+        self.verifying.find(jws)
     }
 }
 
@@ -216,7 +207,7 @@ impl Source {
             return Ok(count);
         }
         let algorithms = &self.settings.terms.algorithms;
-        let verifying: Arc<[_]> = jwks.iter().filter_map(|jwk| VerifyingKey::from_jwk(jwk, algorithms)).collect();
+        let verifying = Arc::new(VerifyingKeys::from_jwks(&jwks, algorithms));
         if verifying.is_empty() {
             // Keep the previous keys, because an issuer may briefly publish an empty set during a
             // deployment.
@@ -230,53 +221,4 @@ impl Source {
     fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Public key, prepared for each algorithm that both the key and the settings permit.
-pub(super) struct VerifyingKey {
-    kid: Option<String>,
-    verifiers: Vec<(Algorithm, ParsedPublicKey)>,
-}
-
-impl VerifyingKey {
-    /// Prepares a key. Returns `None` if its parameters are invalid, or if it supports none of the
-    /// algorithms.
-    pub(super) fn from_jwk(jwk: &TrustedJwk, algorithms: &[Algorithm]) -> Option<Self> {
-        let fit = algorithms.iter().filter(|algorithm| jwk.is_for(**algorithm));
-        let verifiers: Vec<_> =
-            fit.filter_map(|algorithm| Some((*algorithm, parsed(&jwk.numbers, *algorithm)?))).collect();
-        (!verifiers.is_empty()).then(|| Self { kid: jwk.kid.clone(), verifiers })
-    }
-
-    /// Returns whether the key may have signed the token: the algorithm matches. If the token has a
-    /// key id, the key id matches too.
-    pub(super) fn may_have_signed(&self, signed: &Signed<'_>) -> bool {
-        let is_candidate = signed.kid.is_none() || signed.kid == self.kid;
-        is_candidate && self.verifier(signed.algorithm).is_some()
-    }
-
-    /// Returns whether the signature of the token is valid under this key.
-    pub(super) fn verifies(&self, signed: &Signed<'_>) -> bool {
-        let verifier = self.verifier(signed.algorithm);
-        verifier.is_some_and(|key| key.verify_sig(signed.signing_input.as_bytes(), &signed.signature).is_ok())
-    }
-
-    fn verifier(&self, algorithm: Algorithm) -> Option<&ParsedPublicKey> {
-        self.verifiers.iter().find(|(known, _)| *known == algorithm).map(|(_, verifier)| verifier)
-    }
-}
-
-fn parsed(numbers: &Numbers, algorithm: Algorithm) -> Option<ParsedPublicKey> {
-    let key = match (numbers, algorithm) {
-        (Numbers::Rsa { n, e }, Algorithm::Rs256) => {
-            PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256)
-        }
-        (Numbers::Rsa { n, e }, Algorithm::Ps256) => {
-            PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PSS_2048_8192_SHA256)
-        }
-        (Numbers::P256(point), Algorithm::Es256) => ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point),
-        (Numbers::Ed25519(key), Algorithm::EdDsa) => ParsedPublicKey::new(&ED25519, key),
-        _ => return None,
-    };
-    key.ok()
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::oauth::jwk_set::MAX_KID_LENGTH;
 use crate::secret::base64url;
 
 const NOW: UnixTime = UnixTime::from_seconds(1_800_000_000);

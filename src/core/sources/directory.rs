@@ -1,33 +1,26 @@
-//! Sources of users on this node: the directories, and when their users were last read.
-//!
-//! A user of a source signs in with the password of the source. The users who have access are read
-//! again in the background. If that fails for `stale_seconds`, their requests are refused with 503
-//! until the source answers again.
+//! Directories as sources of users, and when their users were last read.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use secrecy::SecretString;
 
 use crate::password::QueueKey;
+use crate::sources::places::{Place, Places};
+use crate::sources::{SourceSignIn, SourceTerms};
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::DirectorySettings;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User};
+use sealgate_domain::user::User;
 use sealgate_ldap::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
-use sealgate_store::{SourceOutcome, StoreError};
-use sealgate_system::clock::{Clock, random};
+use sealgate_store::StoreError;
+use sealgate_system::clock::Clock;
 use sealgate_system::metrics::{DirectoryReadOutcome, DirectorySignInOutcome, Metrics};
-
-pub use sealgate_ldap::LdapRefusal;
-
-/// All sources of users.
-pub struct Sources(Vec<Arc<DirectorySource>>);
 
 /// Directory with the time at which its users were last read.
 pub struct DirectorySource {
@@ -37,28 +30,6 @@ pub struct DirectorySource {
     /// that sessions survive a restart while the directory is away.
     read_at: AtomicU64,
     places: Places,
-}
-
-/// Server that checks the password of a sign-in.
-#[derive(Clone, Copy)]
-pub enum PasswordChecker<'a> {
-    Local,
-    Directory(&'a Arc<DirectorySource>),
-    /// The configuration no longer has the user's source, so the password cannot be checked.
-    Nobody,
-}
-
-/// Result of a sign-in at a source.
-pub enum SourceSignIn {
-    User(Box<User>),
-    Wrong,
-    Refused(LdapRefusal),
-    /// Another user has the address or username of the account.
-    NameTaken,
-    /// The account has neither an address nor a valid username.
-    Nameless,
-    /// The source did not decide. The sign-in can be repeated.
-    Unavailable,
 }
 
 /// A directory cannot check a password now. The sign-in can be repeated.
@@ -73,38 +44,6 @@ pub struct DirectoryAttempt<'a> {
     _place: Place<'a>,
 }
 
-/// Sign-ins of unknown browsers that wait for a directory, by network, so that no network takes all
-/// places of the directory.
-#[derive(Default)]
-struct Places(Mutex<Vec<QueueKey>>);
-
-/// Maximum number of waiting sign-ins of one network: a quarter of the places of a directory.
-const MAX_PLACES: usize = 16;
-
-/// Place of a waiting sign-in. Freed on drop.
-struct Place<'a>(&'a Places, QueueKey);
-
-impl Places {
-    /// Takes a place. Returns `None` if the network has all its places in use.
-    fn take(&self, sender: QueueKey) -> Option<Place<'_>> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sender != QueueKey::Trusted && taken.iter().filter(|other| **other == sender).count() >= MAX_PLACES {
-            return None;
-        }
-        taken.push(sender);
-        Some(Place(self, sender))
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut taken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = taken.iter().position(|sender| *sender == self.1) {
-            taken.swap_remove(at);
-        }
-    }
-}
-
 impl DirectoryAttempt<'_> {
     /// Returns the user at the directory. `None` if no user has the typed name.
     pub fn link(&self) -> Option<SourceLink> {
@@ -112,76 +51,31 @@ impl DirectoryAttempt<'_> {
     }
 }
 
-impl Sources {
-    /// Opens all directories. Does not connect to them.
+impl DirectorySource {
+    /// Opens a directory. Does not connect to it.
     ///
     /// # Errors
-    /// [`NotServing`] if a file of a directory cannot be read.
-    pub fn open(
-        directories: &[DirectorySettings],
+    /// [`NotServing`] if a file of the directory cannot be read.
+    pub(super) fn open(
+        settings: &DirectorySettings,
         metrics: &Metrics,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, NotServing> {
         let now = clock.now();
-        let open = |settings: &DirectorySettings| {
-            let directory = LdapDirectory::open(settings, Arc::clone(clock))
-                .map_err(|fault| NotServing::from(vec![format!("directory {}: {fault}", settings.name)]))?;
-            metrics.init_directory(settings.name.as_str(), now.seconds());
-            let read_at = AtomicU64::new(now.seconds());
-            let places = Places::default();
-            Ok(Arc::new(DirectorySource { settings: settings.clone(), directory, read_at, places }))
-        };
-        directories.iter().map(open).collect::<Result<_, _>>().map(Self)
+        let directory = LdapDirectory::open(settings, Arc::clone(clock))
+            .map_err(|fault| NotServing::from(vec![format!("directory {}: {fault}", settings.name)]))?;
+        metrics.init_directory(settings.name.as_str(), now.seconds());
+        let read_at = AtomicU64::new(now.seconds());
+        Ok(Self { settings: settings.clone(), directory, read_at, places: Places::default() })
     }
 
-    /// Returns all directories.
-    pub fn directories(&self) -> &[Arc<DirectorySource>] {
-        &self.0
-    }
-
-    /// Returns the directory with this name.
-    pub fn directory(&self, name: &SourceName) -> Option<&Arc<DirectorySource>> {
-        self.0.iter().find(|directory| directory.settings.name == *name)
-    }
-
-    /// Returns who checks the password of a sign-in with this name.
-    ///
-    /// The password of a local user is never sent to a source. A name without a user is checked by
-    /// the directory that is responsible for its domain, and otherwise by the default directory. A
-    /// password is never tried at several servers.
-    pub fn checker(&self, user: Option<&User>, typed: &str) -> PasswordChecker<'_> {
-        let directory = match user {
-            Some(User { source: None, .. }) => return PasswordChecker::Local,
-            Some(User { source: Some(source), .. }) => {
-                return self.directory(&source.link.source).map_or(PasswordChecker::Nobody, PasswordChecker::Directory);
-            }
-            None => self.for_domain(typed).or_else(|| self.0.iter().find(|directory| directory.settings.is_default)),
-        };
-        directory.map_or(PasswordChecker::Local, PasswordChecker::Directory)
-    }
-
-    /// Returns the directory that is responsible for the domain of an address.
-    pub fn for_domain(&self, typed: &str) -> Option<&Arc<DirectorySource>> {
-        let email = Email::parse(typed)?;
-        let (_, domain) = email.as_str().rsplit_once('@')?;
-        let is_responsible = |directory: &&Arc<DirectorySource>| {
-            directory.settings.domains.iter().any(|own| own.eq_ignore_ascii_case(domain))
-        };
-        self.0.iter().find(is_responsible)
-    }
-
-    /// Returns whether it is unknown if the user still has access: the user's source was not read for
-    /// `stale_seconds`, or is no longer configured.
-    pub fn is_stale(&self, user: &User, now: UnixTime) -> bool {
-        let Some(source) = &user.source else { return false };
-        self.directory(&source.link.source).is_none_or(|directory| directory.is_stale(now))
-    }
-}
-
-impl DirectorySource {
     /// Returns the name in the configuration.
     pub fn name(&self) -> &SourceName {
         &self.settings.name
+    }
+
+    fn terms(&self) -> SourceTerms<'_> {
+        SourceTerms { kind: "directory", name: self.name(), valid_for: None }
     }
 
     /// Returns the time of the last complete read.
@@ -197,7 +91,7 @@ impl DirectorySource {
         metrics.directory_was_read(self.name().as_str(), outcome);
     }
 
-    fn is_stale(&self, now: UnixTime) -> bool {
+    pub(super) fn is_stale(&self, now: UnixTime) -> bool {
         now.since(self.read_at()) >= self.settings.stale
     }
 }
@@ -242,10 +136,10 @@ impl Sealgate {
         let DirectoryAttempt { source, attempt, begun, _place } = found;
         let signed_in = match attempt.verify().await {
             Ok(LdapSignIn::User(entry)) => {
-                let mut applied = self.apply_source_entry(source, &entry, &event).await?;
+                let mut applied = self.apply_source_entry(&source.terms(), &entry, &event).await?;
                 if matches!(applied, Err(SourceSignIn::NameTaken)) {
                     self.read_holders_again(source, &entry).await?;
-                    applied = self.apply_source_entry(source, &entry, &event).await?;
+                    applied = self.apply_source_entry(&source.terms(), &entry, &event).await?;
                 }
                 match applied {
                     Ok(user) if user.is_enabled() => SourceSignIn::User(user),
@@ -291,7 +185,7 @@ impl Sealgate {
         for holder in holders {
             let is_of_source = |own: &UserSource| own.link.source == *source.name() && own.link.id != entry.id;
             if holder.source.as_ref().is_some_and(is_of_source) {
-                self.read_user_again(holder).await?;
+                self.read_directory_user_again(source, holder).await?;
             }
         }
         Ok(())
@@ -309,13 +203,13 @@ impl Sealgate {
         entry: &SourceEntry,
     ) -> Result<Option<Box<User>>, StoreError> {
         let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
-        if let Ok(user) = self.apply_source_entry(source, entry, event).await? {
+        if let Ok(user) = self.apply_source_entry(&source.terms(), entry, event).await? {
             return Ok(Some(user));
         }
         tracing::warn!(directory = %source.name(), user = %user.sub, "another user has the new address or username of \
             this user, so the user keeps the previous ones");
         let with_names = entry.clone().with_names_of(user);
-        Ok(self.apply_source_entry(source, &with_names, event).await?.ok())
+        Ok(self.apply_source_entry(&source.terms(), &with_names, event).await?.ok())
     }
 
     /// Records that a source no longer has an account, and ends all access of its user.
@@ -324,57 +218,23 @@ impl Sealgate {
     /// When the store fails. The call can be repeated.
     pub async fn record_gone(&self, link: &SourceLink) -> Result<(), StoreError> {
         if let Some(user) = self.store.set_source_state(link, SourceState::Gone, self.clock.now()).await? {
-            let event = AuditEvent::new(self.clock.now(), changed_kind(&user), Actor::Server).for_subject(user.sub);
+            let event =
+                AuditEvent::new(self.clock.now(), super::changed_kind(&user), Actor::Server).for_subject(user.sub);
             self.audit.note(event.with_detail(format!("gone from directory {}", link.source)));
         }
         Ok(())
     }
 
-    /// Stores a directory's report about a user. Returns why a sign-in is refused if the names of the
-    /// user cannot be stored.
+    /// Reads a user of a directory again. Returns the user if still enabled.
     ///
     /// # Errors
-    /// When the store fails.
-    pub async fn apply_source_entry(
+    /// [`Failure::Unavailable`] if the directory does not answer.
+    pub(super) async fn read_directory_user_again(
         &self,
         source: &DirectorySource,
-        entry: &SourceEntry,
-        event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
-    ) -> Result<Result<Box<User>, SourceSignIn>, StoreError> {
-        let new = Subject::from_random(random(self.entropy.as_ref()));
-        let (kind, user) = match self.store.apply_source_entry(source.name(), entry, new, self.clock.now()).await? {
-            SourceOutcome::Added(user) => (AuditKind::UserCreated, user),
-            SourceOutcome::Changed(user) => (changed_kind(&user), user),
-            SourceOutcome::Unchanged(user) => return Ok(Ok(user)),
-            SourceOutcome::NameTaken => return Ok(Err(SourceSignIn::NameTaken)),
-            SourceOutcome::Nameless => return Ok(Err(SourceSignIn::Nameless)),
-        };
-        let event = event(kind).for_subject(user.sub);
-        self.audit.note(event.with_detail(format!("directory {}", source.name())));
-        Ok(Ok(user))
-    }
-
-    /// Returns the user if enabled.
-    ///
-    /// # Errors
-    /// [`Failure::Unavailable`] if the user's source has not been read for too long, or the store's
-    /// error.
-    pub async fn active_user(&self, subject: Subject) -> Result<Option<User>, Failure> {
-        let user = self.store.user(subject).await?.filter(User::is_enabled);
-        if user.as_ref().is_some_and(|user| self.sources.is_stale(user, self.clock.now())) {
-            return Err(Failure::Unavailable);
-        }
-        Ok(user)
-    }
-
-    /// Reads a user of a source again, before a sign-in that the source does not check, such as
-    /// with a passkey. Returns the user if still enabled. Returns a local user unchanged.
-    ///
-    /// # Errors
-    /// [`Failure::Unavailable`] if the source does not answer.
-    pub async fn read_user_again(&self, user: User) -> Result<Option<User>, Failure> {
+        user: User,
+    ) -> Result<Option<User>, Failure> {
         let Some(own) = &user.source else { return Ok(Some(user)) };
-        let source = self.sources.directory(&own.link.source).ok_or(Failure::Unavailable)?;
         let unavailable = |fault: &dyn Display| {
             tracing::error!(directory = %source.name(), %fault, "the directory cannot be read");
             Failure::Unavailable
@@ -391,9 +251,4 @@ impl Sealgate {
         let user = self.refresh_source_user(source, &user, &entry).await?;
         Ok(user.map(|user| *user).filter(User::is_enabled))
     }
-}
-
-/// Returns the kind of event for a user that a source has changed.
-fn changed_kind(user: &User) -> AuditKind {
-    if user.is_enabled() { AuditKind::UserChanged } else { AuditKind::UserDisabled }
 }

@@ -1,0 +1,267 @@
+//! OpenID providers as sources of users.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use secrecy::ExposeSecret;
+
+use crate::password::QueueKey;
+use crate::sources::places::Places;
+use crate::sources::{SourceAccess, SourceSignIn, SourceTerms};
+use crate::state::{NotServing, Sealgate};
+use crate::web::failure::Failure;
+use sealgate_config::{UpstreamArrival, UpstreamSettings};
+use sealgate_domain::amr::AmrValues;
+use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps, UpstreamAssurance};
+use sealgate_domain::audit::{AuditEvent, AuditKind};
+use sealgate_domain::secret::Sealed;
+use sealgate_domain::session::UpstreamSession;
+use sealgate_domain::source::{SourceLink, SourceName, UserSource};
+use sealgate_domain::time::UnixTime;
+use sealgate_domain::upstream_trip::{BegunTrip, Recency, UpstreamProblem};
+use sealgate_domain::user::{Subject, User};
+use sealgate_store::UpstreamTokenKind;
+use sealgate_system::clock::{Clock, random};
+use sealgate_system::metrics::{Metrics, UpstreamSignInOutcome};
+use sealgate_upstream::{AssertionSigner, CallbackAnswer, OpenIdProvider, Trip, UpstreamRefusal, UpstreamSignIn};
+
+/// Maximum length of a token that a session keeps, in bytes. A session has at most five sign-ins,
+/// and is written again while it is used.
+const MAX_TOKEN_LENGTH: usize = 16 * 1024;
+
+/// OpenID provider whose users sign in.
+pub struct UpstreamSource {
+    pub provider: OpenIdProvider,
+    places: Places,
+}
+
+/// The provider cannot be reached now. The sign-in can be repeated.
+#[derive(Debug)]
+pub struct UpstreamUnavailable;
+
+/// User who has signed in at an OpenID provider.
+pub struct UpstreamArrived {
+    pub user: Box<User>,
+    pub steps: AuthenticationSteps,
+    pub session: UpstreamSession,
+}
+
+/// Sign-in at an OpenID provider, as far as its answer is judged.
+pub struct UpstreamAttempt<'a> {
+    pub source: &'a UpstreamSource,
+    /// Queue of the sender's network.
+    pub sender: QueueKey,
+    pub begun: &'a BegunTrip,
+    pub required: Recency,
+}
+
+impl UpstreamSource {
+    /// Opens a provider. Does not connect to it.
+    ///
+    /// # Errors
+    /// [`NotServing`] if a file of the provider cannot be read.
+    pub(super) fn open(
+        settings: &UpstreamSettings,
+        client_keys: &Arc<dyn AssertionSigner>,
+        metrics: &Metrics,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, NotServing> {
+        let provider = OpenIdProvider::open(settings, Arc::clone(client_keys), Arc::clone(clock))
+            .map_err(|fault| NotServing::from(vec![fault.to_string()]))?;
+        metrics.init_openid_provider(settings.name.as_str());
+        Ok(Self { provider, places: Places::default() })
+    }
+
+    /// Returns the name in the configuration.
+    pub fn name(&self) -> &SourceName {
+        &self.settings().name
+    }
+
+    /// Returns the configuration.
+    pub fn settings(&self) -> &UpstreamSettings {
+        self.provider.settings()
+    }
+
+    /// Returns the values of `acr_values` that request at least this level from the provider.
+    pub fn acr_values(&self, level: AssuranceLevel) -> Option<String> {
+        if level == AssuranceLevel::One {
+            return None;
+        }
+        let granting = self.settings().claims.levels.iter().filter(|(_, granted)| granted.meets(level));
+        let values: Vec<&str> = granting.map(|(acr, _)| acr.as_str()).collect();
+        (!values.is_empty()).then(|| values.join(" "))
+    }
+
+    /// Returns whether a user of this provider still has access.
+    ///
+    /// The provider's last confirmation is valid for `session_seconds`.
+    pub(super) fn access(&self, user: &UserSource, now: UnixTime) -> SourceAccess {
+        if user.is_confirmed(now, self.settings().session) { SourceAccess::Current } else { SourceAccess::SignInNeeded }
+    }
+
+    fn terms(&self) -> SourceTerms<'_> {
+        SourceTerms { kind: "upstream", name: self.name(), valid_for: Some(self.settings().session) }
+    }
+}
+
+impl Sealgate {
+    /// Returns the URL at the provider to which the browser is redirected.
+    ///
+    /// # Errors
+    /// [`UpstreamUnavailable`] if the provider does not answer, or if the sender's network has too
+    /// many sign-ins at once.
+    pub async fn upstream_url(
+        &self,
+        source: &UpstreamSource,
+        sender: QueueKey,
+        trip: &Trip<'_>,
+    ) -> Result<String, UpstreamUnavailable> {
+        let begun = Instant::now();
+        let Some(_place) = source.places.take(sender) else {
+            self.report_upstream(source, &CROWDED, begun);
+            return Err(UpstreamUnavailable);
+        };
+        source.provider.authorization_url(trip).await.map_err(|fault| {
+            self.report_upstream(source, &fault, begun);
+            UpstreamUnavailable
+        })
+    }
+
+    /// Redeems the answer of a provider, and stores the provider's report about the user.
+    ///
+    /// The caller has compared `state`, and has ended the trip.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn arrive(
+        &self,
+        attempt: &UpstreamAttempt<'_>,
+        answer: &CallbackAnswer<'_>,
+        trip: &Trip<'_>,
+        event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
+    ) -> Result<Result<UpstreamArrived, UpstreamProblem>, Failure> {
+        let (source, begun) = (attempt.source, Instant::now());
+        let Some(place) = source.places.take(attempt.sender) else {
+            self.report_upstream(source, &CROWDED, begun);
+            return Ok(Err(UpstreamProblem::Unavailable));
+        };
+        let signed_in = source.provider.sign_in(answer, trip).await;
+        drop(place);
+        let seconds = begun.elapsed().as_secs_f64();
+        let arrived = match signed_in {
+            Ok(signed_in) => self.admit(attempt, signed_in, &event).await?,
+            Err(refusal) => Err(refused(source, &refusal)),
+        };
+        let outcome = arrived.as_ref().map_or_else(|problem| outcome(*problem), |_| UpstreamSignInOutcome::Succeeded);
+        self.metrics.upstream_signed_in(source.name().as_str(), outcome, seconds);
+        Ok(arrived)
+    }
+
+    /// Stores the provider's report about a user who has signed in there, if the user is admitted.
+    async fn admit(
+        &self,
+        attempt: &UpstreamAttempt<'_>,
+        signed_in: UpstreamSignIn,
+        event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
+    ) -> Result<Result<UpstreamArrived, UpstreamProblem>, Failure> {
+        let (source, now) = (attempt.source, self.clock.now());
+        let UpstreamSignIn { entry, auth_time, level, amr, sid, id_token, refresh_token } = signed_in;
+        if !attempt.begun.is_recent(attempt.required, auth_time, now) {
+            return Ok(Err(UpstreamProblem::NotRecent));
+        }
+        let link = SourceLink { source: source.name().clone(), id: entry.id.clone() };
+        let only_linked = source.settings().arrival == UpstreamArrival::LinkedOnly;
+        if only_linked && self.store.user_by_source_link(&link).await?.is_none() {
+            return Ok(Err(UpstreamProblem::NotLinked));
+        }
+        let user = match self.apply_source_entry(&source.terms(), &entry, event).await? {
+            Ok(user) if user.is_enabled() => user,
+            Err(SourceSignIn::NameTaken) => return Ok(Err(UpstreamProblem::NameTaken)),
+            Err(SourceSignIn::Nameless) => return Ok(Err(UpstreamProblem::Nameless)),
+            Ok(_) | Err(_) => return Ok(Err(UpstreamProblem::Disabled)),
+        };
+        let assurance =
+            UpstreamAssurance { level: level.unwrap_or(AssuranceLevel::One), amr: AmrValues::registered(amr) };
+        // A provider's clock may be ahead of this server's.
+        let step = AuthenticationStep::at_upstream(assurance, auth_time.map(|at| at.min(now)));
+        let seal = |kind, token: Option<secrecy::SecretString>| {
+            self.seal_token(user.sub, source.name(), kind, token?.expose_secret())
+        };
+        let session = UpstreamSession {
+            source: source.name().clone(),
+            sid,
+            id_token: seal(UpstreamTokenKind::Id, id_token),
+            refresh_token: seal(UpstreamTokenKind::Refresh, refresh_token),
+            at: now,
+        };
+        Ok(Ok(UpstreamArrived { user, steps: AuthenticationSteps::from_step(step), session }))
+    }
+
+    /// Seals a token. Returns `None` if there is no data key, or if the token is too long.
+    fn seal_token(
+        &self,
+        subject: Subject,
+        source: &SourceName,
+        kind: UpstreamTokenKind,
+        token: &str,
+    ) -> Option<Sealed> {
+        if !self.store.can_encrypt() || token.len() > MAX_TOKEN_LENGTH {
+            return None;
+        }
+        let sealed = self.store.seal_upstream_token(subject, source, kind, random(self.entropy.as_ref()), token);
+        sealed.inspect_err(|error| tracing::warn!(upstream = %source, %error, "cannot seal a token of a user")).ok()
+    }
+
+    /// Logs and counts a sign-in for which the provider cannot be reached.
+    fn report_upstream(&self, source: &UpstreamSource, fault: &dyn Display, begun: Instant) {
+        tracing::error!(upstream = %source.name(), %fault, "the OpenID provider cannot sign a user in");
+        let (name, outcome) = (source.name().as_str(), UpstreamSignInOutcome::Unavailable);
+        self.metrics.upstream_signed_in(name, outcome, begun.elapsed().as_secs_f64());
+    }
+}
+
+/// Fault of a network that has all its places in use.
+const CROWDED: &str = "a network has many sign-ins at once";
+
+/// Logs a refusal. Returns the problem that the user sees.
+fn refused(source: &UpstreamSource, refusal: &UpstreamRefusal) -> UpstreamProblem {
+    let (upstream, reason) = (source.name(), refusal.as_str());
+    match refusal {
+        UpstreamRefusal::Unavailable(fault) => {
+            tracing::error!(%upstream, %fault, "the OpenID provider cannot sign a user in");
+            UpstreamProblem::Unavailable
+        }
+        UpstreamRefusal::Denied => UpstreamProblem::Denied,
+        UpstreamRefusal::GroupsOverage => {
+            tracing::warn!(%upstream, "the OpenID provider did not list the groups of a user, because there are too \
+                many; have it send app roles, or only the groups that are assigned to the application");
+            UpstreamProblem::GroupsOverage
+        }
+        UpstreamRefusal::NotAllowed(claim) => {
+            tracing::info!(%upstream, claim, "a user lacks the required value of a claim");
+            UpstreamProblem::NotAllowed
+        }
+        UpstreamRefusal::Invalid(_)
+        | UpstreamRefusal::InteractionRequired
+        | UpstreamRefusal::NoSubject
+        | UpstreamRefusal::Ended => {
+            tracing::warn!(%upstream, reason, "refused an answer of the OpenID provider");
+            UpstreamProblem::Invalid
+        }
+    }
+}
+
+fn outcome(problem: UpstreamProblem) -> UpstreamSignInOutcome {
+    match problem {
+        UpstreamProblem::Denied => UpstreamSignInOutcome::Denied,
+        UpstreamProblem::Unavailable => UpstreamSignInOutcome::Unavailable,
+        UpstreamProblem::Invalid => UpstreamSignInOutcome::Invalid,
+        UpstreamProblem::NameTaken | UpstreamProblem::Nameless => UpstreamSignInOutcome::NameRefused,
+        UpstreamProblem::GroupsOverage
+        | UpstreamProblem::NotAllowed
+        | UpstreamProblem::NotLinked
+        | UpstreamProblem::Disabled
+        | UpstreamProblem::NotRecent => UpstreamSignInOutcome::Refused,
+    }
+}

@@ -1,0 +1,168 @@
+//! Name resolution that keeps requests for a public server out of private networks.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Uri;
+use ureq::Error;
+use ureq::config::Config;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+
+/// Resolver for the documents of one issuer.
+///
+/// If the issuer's own host has only public addresses, no other host may have a private address.
+/// Otherwise the issuer's metadata could make this server send requests to internal services.
+///
+/// A proxy of the environment resolves names itself, so its rules apply instead.
+#[derive(Debug)]
+pub(crate) struct GuardedResolver {
+    resolver: DefaultResolver,
+    /// Host of the issuer, as in a URL.
+    host: String,
+    /// Whether the last resolution of the issuer's host had only public addresses.
+    host_is_public: AtomicBool,
+}
+
+/// A host has an address in a private network.
+#[derive(Debug)]
+struct PrivateAddress(IpAddr);
+
+impl fmt::Display for PrivateAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the address {} is private, but the issuer is public; correct the provider's metadata", self.0)
+    }
+}
+
+impl std::error::Error for PrivateAddress {}
+
+impl GuardedResolver {
+    pub(crate) fn new(host: &str) -> Self {
+        let host = host.to_ascii_lowercase();
+        Self { resolver: DefaultResolver::default(), host, host_is_public: AtomicBool::new(true) }
+    }
+
+    /// Checks the addresses of a host.
+    fn check(&self, host: &str, addresses: &[IpAddr]) -> Result<(), PrivateAddress> {
+        let private = addresses.iter().find(|address| !is_public(**address));
+        if host.eq_ignore_ascii_case(&self.host) {
+            self.host_is_public.store(private.is_none(), Ordering::Relaxed);
+            return Ok(());
+        }
+        match private {
+            Some(address) if self.host_is_public.load(Ordering::Relaxed) => Err(PrivateAddress(*address)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Resolver for GuardedResolver {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let resolved = self.resolver.resolve(uri, config, timeout)?;
+        let addresses: Vec<_> = resolved.iter().map(|address| address.ip()).collect();
+        self.check(uri.host().unwrap_or_default(), &addresses).map_err(|fault| Error::Other(Box::new(fault)))?;
+        Ok(resolved)
+    }
+}
+
+/// Returns whether an address is reachable from the Internet (IANA special-purpose registries, RFC
+/// 6890).
+fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_shared = a == 100 && (64..128).contains(&b);
+    let is_protocol_assignment = (a, b, c) == (192, 0, 0);
+    let is_benchmark = a == 198 && (b == 18 || b == 19);
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || a == 0
+        || a >= 224
+        || is_shared
+        || is_protocol_assignment
+        || is_benchmark)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    match segments {
+        // NAT64 (RFC 6052) reaches the embedded IPv4 address.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            let [a, b] = high.to_be_bytes();
+            let [c, d] = low.to_be_bytes();
+            is_public_v4(Ipv4Addr::new(a, b, c, d))
+        }
+        [0x2001, 0xdb8, ..] => false,
+        // Only 2000::/3 is allocated as global unicast.
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(texts: &[&str]) -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn private_addresses_are_recognized() {
+        for address in addresses(&["93.184.216.34", "1.1.1.1", "2606:4700::1111", "64:ff9b::1.1.1.1"]) {
+            assert!(is_public(address), "{address}");
+        }
+        for address in addresses(&[
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "192.0.0.1",
+            "192.0.2.1",
+            "198.18.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "2001:db8::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+        ]) {
+            assert!(!is_public(address), "{address}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_a_public_issuer_have_only_public_addresses() {
+        let resolver = GuardedResolver::new("op.test");
+        assert!(resolver.check("keys.test", &addresses(&["10.0.0.1"])).is_err(), "before the issuer is resolved");
+        assert!(resolver.check("OP.test", &addresses(&["1.1.1.1"])).is_ok());
+        assert!(resolver.check("keys.test", &addresses(&["1.0.0.1"])).is_ok());
+        assert!(resolver.check("keys.test", &addresses(&["1.0.0.1", "169.254.169.254"])).is_err());
+        assert!(resolver.check("op.test", &addresses(&["10.0.0.1"])).is_ok());
+        assert!(resolver.check("keys.test", &addresses(&["10.0.0.2"])).is_ok(), "both are in a private network");
+    }
+
+    #[test]
+    fn a_request_to_a_private_address_is_refused_before_it_connects() {
+        let resolver = GuardedResolver::new("op.test");
+        let uri: Uri = "http://127.0.0.1:9/".parse().unwrap();
+        let resolved = resolver.resolve(&uri, &Config::default(), NextTimeout::default());
+        assert!(resolved.unwrap_err().to_string().contains("127.0.0.1 is private"));
+        let resolver = GuardedResolver::new("127.0.0.1");
+        assert!(resolver.resolve(&uri, &Config::default(), NextTimeout::default()).is_ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! Tests users of OpenID providers where the time or the store matters. `tests/blackbox/upstream.rs`
+//! tests the rest through the whole program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use sealgate_domain::session::{Session, SessionCookie};
+use sealgate_domain::source::SourceName;
+use sealgate_store::UpstreamTokenKind;
+use sealgate_store::engine::Engine;
+use sealgate_system::clock::Clock;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::openid_provider::FakeProvider;
+use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
+
+/// Time for which a sign-in at the provider is valid, in seconds.
+const VALID: u64 = 600;
+
+/// Server with one OpenID provider.
+struct World {
+    upstream: FakeProvider,
+    provider: Provider,
+    _files: TempDir,
+}
+
+impl World {
+    /// `lines` are more lines of the section, and `sections` follow it.
+    async fn start(lines: &str, sections: &str) -> Self {
+        let upstream = FakeProvider::start(json!({
+            "sub": "id-of-anna", "email": "anna@acme.test", "email_verified": true, "name": "Anna", "sid": "session-1",
+        }));
+        let files = tempfile::tempdir().unwrap();
+        let secret = files.path().join("secret");
+        fs::write(&secret, "the secret at the provider").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        let section = format!(
+            "[[upstream]]\nname = \"acme\"\nissuer = \"{}\"\nclient_id = \"sealgate\"\nclient_secret_file = \"{}\"\n\
+             session_seconds = {VALID}\n{lines}\n{sections}",
+            upstream.issuer(),
+            secret.display()
+        );
+        let provider = Provider::with(&section).await;
+        let world = Self { upstream, provider, _files: files };
+        world.upstream.state().claims["auth_time"] = json!(world.now());
+        world
+    }
+
+    fn now(&self) -> u64 {
+        self.provider.clock.now().seconds()
+    }
+
+    /// Signs in at the provider from a sign-in page.
+    async fn sign_in(&self, browser: &Browser<'_>, page: &Reply) -> Reply {
+        let page = browser.submit(page, &[("upstream", "acme")]).await;
+        let text = page.text();
+        let start = text.find("content=\"0; url=").unwrap_or_else(|| panic!("the page sends nowhere: {page:?}")) + 16;
+        let url = text[start..].split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+        self.upstream.state().now = Some(self.now());
+        let returned = self.upstream.approve(&url).await;
+        browser.open(returned.strip_prefix("https://id.test").unwrap()).await
+    }
+
+    /// Signs in for an authorization request of the client `c1`, and redeems the code.
+    async fn tokens(&self, browser: &Browser<'_>) -> Tokens {
+        let page = browser.open(&self.provider.c1().authorize(&[("scope", "openid email offline_access")])).await;
+        let mut page = if is_sign_in(&page) { self.sign_in(browser, &page).await } else { page };
+        if page.header("location").is_none() {
+            page = browser.allow(&page).await;
+        }
+        let code = page.returned("code").unwrap_or_else(|| panic!("no code: {page:?}"));
+        Tokens::of(&self.provider.c1().redeem(&code).await)
+    }
+
+    async fn session(&self, browser: &Browser<'_>) -> Session {
+        let cookie = SessionCookie::parse(&browser.cookie("__Host-sealgate").unwrap()).unwrap();
+        self.provider.sealgate.store.session(cookie.id).await.unwrap().unwrap().value
+    }
+}
+
+fn is_sign_in(page: &Reply) -> bool {
+    page.header("location").is_none() && page.text().contains("id=\"upstream-acme\"")
+}
+
+#[tokio::test]
+async fn a_sign_in_at_a_provider_is_valid_for_a_limited_time_also_for_tokens() {
+    let world = World::start("", "").await;
+    let (browser, client) = (world.provider.browser(), world.provider.c1());
+    let tokens = world.tokens(&browser).await;
+    world.provider.wait(VALID - 1);
+    assert_eq!(world.provider.userinfo(&tokens.access).await.status, 200);
+    let tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
+    world.provider.wait(1);
+    world.provider.userinfo(&tokens.access).await.assert_error(401, "invalid_token");
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    let silent = browser.open(&client.authorize(&[("prompt", "none")])).await;
+    assert_eq!(silent.returned("error").as_deref(), Some("login_required"), "{silent:?}");
+    let page = browser.open("/account").await;
+    assert!(is_sign_in(&page), "{page:?}");
+    // A new sign-in makes the session and the tokens valid again.
+    world.tokens(&browser).await;
+    assert_eq!(browser.open("/account").await.status, 200);
+    Tokens::of(&client.refresh(&tokens.refresh).await);
+}
+
+/// The confirmation is part of the user's record, and each change of it empties the caches of all
+/// nodes.
+#[tokio::test]
+async fn frequent_sign_ins_do_not_write_the_user_each_time() {
+    let world = World::start("", "").await;
+    let confirmed = async || {
+        world.tokens(&world.provider.browser()).await;
+        let users = world.provider.sealgate.store.user_by_sign_in_name("anna@acme.test").await.unwrap();
+        users.unwrap().source.unwrap().confirmed_at.unwrap().seconds()
+    };
+    let first = confirmed().await;
+    assert_eq!(first, world.now());
+    world.provider.wait(VALID / 4 - 1);
+    assert_eq!(confirmed().await, first);
+    world.provider.wait(1);
+    assert_eq!(confirmed().await, world.now());
+}
+
+#[tokio::test]
+async fn tokens_have_the_level_the_methods_and_the_time_of_the_provider() {
+    let world = World::start("acr = { \"mfa\" = \"2\" }", "").await;
+    let earlier = world.now() - 100;
+    world.upstream.state().claims["auth_time"] = json!(earlier);
+    world.upstream.state().claims["amr"] = json!(["pwd", "otp", "ngcmfa"]);
+    for (acr, level, amr) in [("other", "1", &["otp", "pwd"][..]), ("mfa", "2", &["otp", "pwd", "mfa"])] {
+        world.upstream.state().claims["acr"] = json!(acr);
+        let tokens = world.tokens(&world.provider.browser()).await;
+        for token in [&tokens.id, &tokens.access] {
+            let claims = jwt_claims(token);
+            assert_eq!((&claims["acr"], &claims["amr"]), (&json!(level), &json!(amr)), "{acr}");
+            assert_eq!(claims["auth_time"], earlier);
+        }
+    }
+}
+
+#[tokio::test]
+async fn own_second_factors_are_required_where_the_provider_does_not_suffice() {
+    let world = World::start("acr = { \"mfa\" = \"2\" }", "[factors]\nlevel = \"2\"\n").await;
+    let enter = async |acr: &str| {
+        world.upstream.state().claims["acr"] = json!(acr);
+        let browser = world.provider.browser();
+        let page = browser.open("/account").await;
+        let page = world.sign_in(&browser, &page).await;
+        (page.status, page.text().contains("/oauth/enrol?"))
+    };
+    assert_eq!(enter("1").await, (200, true));
+    assert_eq!(enter("mfa").await, (200, false));
+}
+
+#[tokio::test]
+async fn a_session_keeps_the_tokens_of_the_provider_sealed_and_nothing_else_keeps_them() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    let tokens = world.tokens(&browser).await;
+    let session = world.session(&browser).await;
+    let sign_in = &session.sign_ins[0];
+    let upstream = sign_in.upstream.as_ref().unwrap();
+    assert_eq!((upstream.source.as_str(), upstream.sid.as_deref()), ("acme", Some("session-1")));
+    let store = &world.provider.sealgate.store;
+    let open = |kind, sealed| store.open_upstream_token(sign_in.subject, &upstream.source, kind, sealed);
+    let id_token = open(UpstreamTokenKind::Id, upstream.id_token.as_ref().unwrap()).unwrap();
+    assert_eq!(id_token.expose(), world.upstream.state().id_tokens[0]);
+    let refresh = open(UpstreamTokenKind::Refresh, upstream.refresh_token.as_ref().unwrap()).unwrap();
+    assert_eq!(refresh.expose(), "the refresh token of the provider");
+    // A sealed token is bound to its kind and its provider.
+    assert!(open(UpstreamTokenKind::Id, upstream.refresh_token.as_ref().unwrap()).is_err());
+    let other = SourceName::parse("other").unwrap();
+    let moved =
+        store.open_upstream_token(sign_in.subject, &other, UpstreamTokenKind::Id, upstream.id_token.as_ref().unwrap());
+    assert!(moved.is_err());
+    // Another sign-in of the user keeps them.
+    let mut renewed = session.clone();
+    renewed.renew(sign_in.without_upstream(), session.cookie, None, world.provider.clock.now());
+    assert_eq!(renewed.sign_ins[0].upstream, sign_in.upstream);
+
+    // No record has a token, the state, the nonce or the verifier of the trip in readable form, and
+    // only the session has the sealed ones.
+    let trip = world.upstream.state().authorizations[0].clone();
+    let verifier = world.upstream.state().redeemed[0]["code_verifier"].clone();
+    let secrets = [id_token.expose(), refresh.expose(), &trip["state"], &trip["nonce"], &verifier];
+    let mut holders = 0;
+    for (key, value) in world.provider.engine.scan(b"", None, usize::MAX).await.unwrap() {
+        let text = String::from_utf8_lossy(&value).into_owned();
+        assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
+        holders += usize::from(text.contains("\"refresh_token\""));
+        assert!(!text.contains("\"refresh_token\"") || key.first() == Some(&b's'), "{text}");
+    }
+    assert_eq!(holders, 1);
+    drop(tokens);
+}
+
+/// A trip that has begun must not leave its secrets in the store either.
+#[tokio::test]
+async fn the_store_has_no_secret_of_a_trip() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    let page = browser.open("/account").await;
+    let page = browser.submit(&page, &[("upstream", "acme")]).await;
+    let text = page.text();
+    let start = text.find("content=\"0; url=").unwrap() + 16;
+    let url = text[start..].split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+    world.upstream.approve(&url).await;
+    let trip = world.upstream.state().authorizations[0].clone();
+    let mut trips = 0;
+    for (_, value) in world.provider.engine.scan(b"", None, usize::MAX).await.unwrap() {
+        let text = String::from_utf8_lossy(&value).into_owned();
+        for secret in ["state", "nonce", "code_challenge"] {
+            assert!(!text.contains(&trip[secret]), "{secret}: {text}");
+        }
+        trips += usize::from(
+            serde_json::from_slice::<Value>(value.get(1..).unwrap_or_default())
+                .is_ok_and(|record| record["upstream"]["begun"].is_object()),
+        );
+    }
+    assert_eq!(trips, 1);
+}

@@ -1,0 +1,225 @@
+//! OpenID provider that answers as a test requests, also wrongly. It shows no pages: whoever opens its
+//! authorization URL gets a code.
+
+#![allow(dead_code, reason = "each program of tests uses a part of this")]
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sealgate_domain::secret::{SecretHash, base64url};
+use serde_json::{Value, json};
+
+use crate::foreign::{Key, key_set};
+
+pub(crate) type Query = HashMap<String, String>;
+
+/// Provider. It stops when dropped.
+pub(crate) struct FakeProvider {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Behaviour of the provider, and the requests that it received.
+pub(crate) struct State {
+    /// Claims of the next ID tokens, in addition to those that every ID token has.
+    pub(crate) claims: Value,
+    /// `iss` of the authorization response. The provider's own by default.
+    pub(crate) iss: Option<String>,
+    /// Error that the authorization endpoint returns.
+    pub(crate) error: Option<&'static str>,
+    /// Whether the token endpoint checks the code and the PKCE verifier.
+    pub(crate) checks_codes: bool,
+    /// Whether the token endpoint gives no answer.
+    pub(crate) hangs: bool,
+    /// Time of the provider, in seconds since 1970. That of the machine by default.
+    pub(crate) now: Option<u64>,
+    /// ID tokens that the provider has issued.
+    pub(crate) id_tokens: Vec<String>,
+    /// Queries of the authorization endpoint.
+    pub(crate) authorizations: Vec<Query>,
+    /// Forms that the token endpoint received.
+    pub(crate) redeemed: Vec<Query>,
+    codes: HashMap<String, Query>,
+    issued: usize,
+}
+
+impl FakeProvider {
+    /// Starts a provider whose users have these claims.
+    pub(crate) fn start(claims: Value) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State {
+            claims,
+            iss: None,
+            error: None,
+            checks_codes: true,
+            hangs: false,
+            now: None,
+            id_tokens: Vec::new(),
+            authorizations: Vec::new(),
+            redeemed: Vec::new(),
+            codes: HashMap::new(),
+            issued: 0,
+        }));
+        let stop = Arc::new(AtomicBool::new(false));
+        let key = Arc::new(Key::p256("key"));
+        let (shared, stopped) = (Arc::clone(&state), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let (state, stop, key) = (Arc::clone(&shared), Arc::clone(&stopped), Arc::clone(&key));
+                std::thread::spawn(move || serve(stream, address, &state, &stop, &key));
+            }
+        });
+        Self { address, state, stop, thread: Some(thread) }
+    }
+
+    pub(crate) fn issuer(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Opens the authorization URL, as a browser of a signed-in user. Returns the URL to which the
+    /// provider returns the browser.
+    pub(crate) async fn approve(&self, url: &str) -> String {
+        assert!(url.starts_with(&format!("{}/", self.issuer())), "{url} is not at this provider");
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap();
+        let answer = client.get(url).send().await.unwrap();
+        answer.headers()["location"].to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for FakeProvider {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // Wakes the accepting thread, which then releases the port.
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, own: SocketAddr, state: &Mutex<State>, stop: &AtomicBool, key: &Key) {
+    let Some((target, body)) = request(&mut stream) else { return };
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let issuer = format!("http://{own}");
+    let answer = match path {
+        "/.well-known/openid-configuration" => json_answer("200 OK", &metadata(&issuer)),
+        "/jwks" => json_answer("200 OK", &key_set(&[key])),
+        "/authorize" => authorize(&mut state.lock().unwrap(), pairs(query), &issuer),
+        "/token" => {
+            let hangs = state.lock().unwrap().hangs;
+            while hangs && !stop.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            token(&mut state.lock().unwrap(), pairs(&body), &issuer, key)
+        }
+        _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+    };
+    let _ = stream.write_all(answer.as_bytes());
+}
+
+/// Returns the target and the body of a request.
+fn request(stream: &mut TcpStream) -> Option<(String, String)> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) if head.len() < 65_536 => head.push(byte[0]),
+            _ => return None,
+        }
+    }
+    let head = String::from_utf8(head).ok()?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).ok()?;
+    Some((head.split(' ').nth(1)?.to_owned(), String::from_utf8(body).ok()?))
+}
+
+fn pairs(text: &str) -> Query {
+    url::form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+fn json_answer(status: &str, document: &Value) -> String {
+    let body = document.to_string();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn metadata(issuer: &str) -> Value {
+    json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{issuer}/authorize"),
+        "token_endpoint": format!("{issuer}/token"),
+        "jwks_uri": format!("{issuer}/jwks"),
+        "response_types_supported": ["code"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": true,
+    })
+}
+
+fn authorize(state: &mut State, query: Query, issuer: &str) -> String {
+    state.issued += 1;
+    let code = format!("code-{}-{}", own_port(issuer), state.issued);
+    let mut location = url::Url::parse(&query["redirect_uri"]).unwrap();
+    {
+        let mut pairs = location.query_pairs_mut();
+        match state.error {
+            Some(error) => pairs.append_pair("error", error),
+            None => pairs.append_pair("code", &code),
+        };
+        pairs.append_pair("state", &query["state"]).append_pair("iss", state.iss.as_deref().unwrap_or(issuer));
+    }
+    state.codes.insert(code, query.clone());
+    state.authorizations.push(query);
+    format!("HTTP/1.1 303 See Other\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+fn own_port(issuer: &str) -> &str {
+    issuer.rsplit(':').next().unwrap()
+}
+
+fn token(state: &mut State, form: Query, issuer: &str, key: &Key) -> String {
+    let begun = state.codes.get(&form["code"]).cloned();
+    let verifier = form.get("code_verifier").map(String::as_str).unwrap_or_default();
+    let challenge = base64url(SecretHash::for_secret(verifier.as_bytes()).as_bytes());
+    let is_right = begun.as_ref().is_some_and(|begun| begun["code_challenge"] == challenge);
+    state.redeemed.push(form);
+    let Some(begun) = begun.filter(|_| is_right || !state.checks_codes) else {
+        return json_answer("400 Bad Request", &json!({ "error": "invalid_grant" }));
+    };
+    let now = state.now.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+    let mut claims = json!({
+        "iss": issuer, "aud": begun["client_id"], "iat": now, "exp": now + 300, "nonce": begun["nonce"],
+    });
+    let own = state.claims.as_object().unwrap().clone();
+    claims.as_object_mut().unwrap().extend(own);
+    let id_token = key.token_with(&json!({ "alg": "ES256", "typ": "JWT", "kid": "key" }), &claims);
+    state.id_tokens.push(id_token.clone());
+    let answer = json!({
+        "access_token": "access", "token_type": "Bearer", "expires_in": 300, "id_token": id_token,
+        "refresh_token": "the refresh token of the provider",
+    });
+    json_answer("200 OK", &answer)
+}
