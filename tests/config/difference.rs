@@ -200,7 +200,7 @@ const RELOADABLE: [&str; 62] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 53] = [
+const RESTART: [&str; 54] = [
     "issuer",
     "server.listen",
     "server.tls",

@@ -1,6 +1,7 @@
 //! The trip of a browser to the provider and back, and the ID token.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sealgate_domain::assurance::AssuranceLevel;
@@ -241,7 +242,8 @@ async fn a_token_with_a_repeated_member_is_refused() {
     let fake = FakeProvider::start();
     let client = fake.open();
     let secrets = Secrets::new("one");
-    let (key, mut claims) = (std::sync::Arc::clone(&fake.change().key), fake.change().claims.clone());
+    let key = Arc::clone(&fake.change().key);
+    let mut claims = fake.change().claims.clone();
     claims["nonce"] = json!(secrets.trip().nonce.expose());
     let twice = claims.to_string().replacen('{', "{\"sub\":\"admin\",", 1);
     fake.change().token_members = json!({ "id_token": key.token_of("{\"alg\":\"ES256\",\"kid\":\"k1\"}", &twice) });
