@@ -20,6 +20,7 @@ mod route_limits;
 mod route_upstreams;
 mod telemetry;
 mod trusted_issuers;
+mod upstreams;
 mod wildcards;
 
 use std::path::PathBuf;

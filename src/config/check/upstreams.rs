@@ -95,10 +95,17 @@ fn upstream(
     let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(|name| name.as_str()), taken);
     let arrivals = [("create", UpstreamArrival::Create), ("linked_only", UpstreamArrival::LinkedOnly)];
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
-    if kind == UpstreamKind::Google && arrival == UpstreamArrival::Create && !section.has("required") {
-        let problem = "is missing, so every Google account could sign in; write required = { hd = \"example.com\" }, \
-                       or arrival = \"linked_only\" (with kind = \"openid\", every account may sign in)";
-        section.fault("required", problem);
+    let example = match kind {
+        UpstreamKind::Google => Some("{ hd = \"example.com\" }"),
+        UpstreamKind::GitHub => Some("{ orgs = \"example\" }"),
+        _ => None,
+    };
+    if let Some(example) = example.filter(|_| arrival == UpstreamArrival::Create && !section.has("required")) {
+        let problem = format!(
+            "is missing, so everyone with an account there could sign in; write required = {example}, or arrival = \
+             \"linked_only\""
+        );
+        section.fault("required", &problem);
     }
     let logouts = [("upstream", UpstreamLogout::Upstream), ("local", UpstreamLogout::Local)];
     let logout = section.choice("logout", &logouts);
@@ -233,11 +240,15 @@ fn credential(
         if keys.certificates.iter().any(is_of_certificate) {
             return Err(format!("{text:?} is the key of a certificate in server.tls; use a key of its own"));
         }
-        if kind == UpstreamKind::GitHub {
-            return Err("GitHub accepts only a client secret; write client_secret_file".to_owned());
-        }
-        if kind == UpstreamKind::Google {
-            return Err("Google accepts only a client secret; write client_secret_file".to_owned());
+        let product = match kind {
+            // It finds keys by the thumbprints of registered certificates.
+            UpstreamKind::Entra => Some("Entra accepts keys only with RSA certificates"),
+            UpstreamKind::Google => Some("Google accepts only a client secret"),
+            UpstreamKind::GitHub => Some("GitHub accepts only a client secret"),
+            UpstreamKind::OpenId | UpstreamKind::Okta | UpstreamKind::Keycloak => None,
+        };
+        if let Some(product) = product {
+            return Err(format!("{product}; write client_secret_file"));
         }
         Ok(label)
     });
