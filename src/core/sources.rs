@@ -17,10 +17,10 @@ use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::DirectorySettings;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::secret::base64url;
 use sealgate_domain::source::{SourceEntry, SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
-use sealgate_domain::secret::base64url;
 use sealgate_ldap::{LdapDirectory, LdapRead, LdapSignIn, LdapSignInAttempt};
 use sealgate_store::{SourceOutcome, StoreError};
 use sealgate_system::clock::{Clock, random};
@@ -304,7 +304,11 @@ impl Sealgate {
     ///
     /// # Errors
     /// [`DirectoryUnavailable`] as for a user of the directory.
-    pub async fn ask_for_no_user(&self, source: &DirectorySource, sender: QueueKey) -> Result<(), DirectoryUnavailable> {
+    pub async fn ask_for_no_user(
+        &self,
+        source: &DirectorySource,
+        sender: QueueKey,
+    ) -> Result<(), DirectoryUnavailable> {
         let _place = source.places.take(sender).ok_or(DirectoryUnavailable)?;
         let name = base64url(&random::<16>(self.entropy.as_ref()));
         let password = SecretString::from(base64url(&random::<16>(self.entropy.as_ref())));

@@ -314,9 +314,9 @@ impl LdapDirectory {
                 BTreeSet::new()
             }
             groups => {
-                let groups = groups?;
+                let report = self.report(searches, entry, groups?)?;
                 self.problems.forget(&entry.dn);
-                groups
+                return Ok(report);
             }
         };
         self.report(searches, entry, groups)

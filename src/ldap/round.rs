@@ -97,8 +97,12 @@ impl LdapRound<'_> {
         let (connection, answer) = directory.users(deadline, &filter, None).await?;
         let searches = directory.searches(&connection);
         let unreadable = |key: &[u8], fault: &LdapFault| {
-            directory.report_problem(key, fault, "a user cannot be read; the account keeps its last known state, and \
-                requests of the user are refused after stale_seconds");
+            directory.report_problem(
+                key,
+                fault,
+                "a user cannot be read; the account keeps its last known state, and \
+                requests of the user are refused after stale_seconds",
+            );
             LdapRead::Unreadable
         };
         let mut found = HashMap::new();

@@ -66,6 +66,10 @@ impl World {
             keys.sections
         )
         .unwrap();
+        if !sections.contains("ldaps://") {
+            let ca_file = format!("ca_file = \"{}\"\n", slapd.ca_file().display());
+            sections = sections.replace(&ca_file, "");
+        }
         for (old, new) in keys.replaced {
             assert!(sections.contains(old), "{old}: {sections}");
             sections = sections.replace(old, new);

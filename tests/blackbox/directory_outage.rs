@@ -62,10 +62,10 @@ async fn guesses_for_local_users_are_counted_while_the_directory_is_away() {
     add_local_user(&world);
     world.slapd.kill();
     let mut statuses = Vec::new();
-    for _ in 0..5 {
+    while statuses.len() < 10 && statuses.last() != Some(&429) {
         statuses.push(world.enter("local", "a wrong password").await.1.status);
     }
-    assert_eq!((statuses[0], statuses[4]), (503, 429), "{statuses:?}");
+    assert_eq!((statuses.first(), statuses.last()), (Some(&503), Some(&429)), "{statuses:?}");
 }
 
 /// Submits the sign-in form from an address of this machine.
@@ -86,17 +86,17 @@ async fn a_suspended_directory_holds_64_sign_ins_and_16_of_a_network_and_recover
     let begun = Instant::now();
     let mut waiting = JoinSet::new();
     for network in 2..6 {
-        for _ in 0..20 {
+        for number in 0..20 {
             let world = Arc::clone(&world);
-            waiting.spawn(async move { enter_from(&world, [127, 0, 0, network], "anna", "password of anna").await });
+            // Other names, because the guesses for one name are limited too.
+            let name = format!("u{network}-{number}");
+            waiting.spawn(async move { enter_from(&world, [127, 0, 0, network], &name, "wrong").await });
         }
     }
     let lines = |text: &str| world.instance.log().lines().filter(|line| line.contains(text)).count();
     // The others wait for the directory, which is about to time out.
-    until("further sign-ins of a network are refused", async || {
-        lines("a network has many sign-ins at once") == 16
-    })
-    .await;
+    until("further sign-ins of a network are refused", async || lines("a network has many sign-ins at once") == 16)
+        .await;
     // All places are taken, and a sign-in from another network is refused at once.
     let page = enter_from(&world, [127, 0, 0, 9], "anna", "password of anna").await;
     assert_eq!(page.status, 503, "{page:?}");

@@ -59,7 +59,8 @@ async fn five_hundred_users_are_read_in_order() {
     ids.insert(300, SourceId::from_bytes(b"*)(uid=*").unwrap());
     let users = directory.read(&ids).await.unwrap();
     assert_eq!(users.iter().map(|(id, _)| id).collect::<Vec<_>>(), ids.iter().collect::<Vec<_>>());
-    let gone: Vec<_> = users.iter().enumerate().filter(|(_, (_, user))| *user == LdapRead::Gone).map(|(at, _)| at).collect();
+    let gone: Vec<_> =
+        users.iter().enumerate().filter(|(_, (_, user))| *user == LdapRead::Gone).map(|(at, _)| at).collect();
     assert_eq!(gone, [100, 300]);
     let found = || {
         users.iter().filter_map(|(_, user)| match user {
@@ -81,9 +82,7 @@ async fn states_of_accounts_are_read() {
         + &user("filtered", "");
     let server = Slapd::start(&entries);
     let directory = plain(&server);
-    let ids = async |uid: &str| {
-        directory.check(Some(uid), &login()).await.user.unwrap().id
-    };
+    let ids = async |uid: &str| directory.check(Some(uid), &login()).await.user.unwrap().id;
     let all = [ids("ended").await, ids("locked").await, ids("guessed").await, ids("filtered").await];
     let states = async || {
         let users = directory.read(&all).await.unwrap();
