@@ -342,7 +342,11 @@ impl Sealgate {
         for holder in holders {
             let is_of_source = |own: &UserSource| own.link.source == *source.name() && own.link.id != entry.id;
             if holder.source.as_ref().is_some_and(is_of_source) {
-                self.read_user_again(holder).await?;
+                match self.read_user_again(holder).await {
+                    // An account that cannot be read keeps its names, and the sign-in is refused.
+                    Ok(_) | Err(Failure::Unavailable) => {}
+                    Err(other) => return Err(other),
+                }
             }
         }
         Ok(())
