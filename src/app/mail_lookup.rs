@@ -28,6 +28,8 @@ enum ResetReply {
     Link(Email),
     /// An e-mail to this address about an account that has no password.
     PasskeysOnly(Email),
+    /// An e-mail to this address about an account whose password a directory keeps.
+    PasswordElsewhere(Email),
     /// No e-mail, for this reason.
     Nothing(&'static str),
 }
@@ -74,6 +76,10 @@ pub async fn answer_reset_request(
             let mail = new_mail(sealgate, now, (user.sub, to), message, Mail::PasskeysOnly)?;
             (store.replace_mail(request_mail, &[mail]).await?, "has passkeys only")
         }
+        ResetReply::PasswordElsewhere(to) => {
+            let mail = new_mail(sealgate, now, (user.sub, to), message, Mail::PasswordElsewhere)?;
+            (store.replace_mail(request_mail, &[mail]).await?, "password of a directory")
+        }
         ResetReply::Nothing(why) => (store.replace_mail(request_mail, &[]).await?, why),
     };
     if committed == Committed::Yes {
@@ -95,9 +101,10 @@ async fn reply_for(sealgate: &Sealgate, user: &User) -> Result<ResetReply, Store
     if !user.email_verified {
         return Ok(ResetReply::Nothing("address not verified"));
     }
-    // The directory keeps the password.
-    if user.source.is_some() {
-        return Ok(ResetReply::Nothing("password of a directory"));
+    if let Some(source) = &user.source {
+        let is_known = sealgate.sources.directory(&source.link.source).is_some();
+        let unknown = ResetReply::Nothing("no password");
+        return Ok(if is_known { ResetReply::PasswordElsewhere(email) } else { unknown });
     }
     if user.password.is_some() {
         return Ok(ResetReply::Link(email));

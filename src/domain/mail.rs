@@ -51,6 +51,7 @@ pub enum MailKind {
     AddressWanted,
     Reset,
     PasskeysOnly,
+    PasswordElsewhere,
     Invitation,
     VerificationCode,
     AccountExists,
@@ -61,11 +62,12 @@ pub enum MailKind {
 
 impl MailKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ResetWanted,
         Self::AddressWanted,
         Self::Reset,
         Self::PasskeysOnly,
+        Self::PasswordElsewhere,
         Self::Invitation,
         Self::VerificationCode,
         Self::AccountExists,
@@ -81,6 +83,7 @@ impl MailKind {
             Self::AddressWanted => "address_wanted",
             Self::Reset => "reset",
             Self::PasskeysOnly => "passkeys_only",
+            Self::PasswordElsewhere => "password_elsewhere",
             Self::Invitation => "invitation",
             Self::VerificationCode => "verification_code",
             Self::AccountExists => "account_exists",
@@ -97,6 +100,7 @@ impl MailKind {
             | Self::AddressWanted
             | Self::Reset
             | Self::PasskeysOnly
+            | Self::PasswordElsewhere
             | Self::VerificationCode
             | Self::AccountExists
             | Self::Test => true,
@@ -110,7 +114,7 @@ impl MailKind {
         match self {
             Self::ResetWanted | Self::Reset => Duration::from_mins(30),
             Self::AddressWanted | Self::VerificationCode | Self::Test => Duration::from_mins(15),
-            Self::PasskeysOnly | Self::AccountExists => Duration::from_hours(1),
+            Self::PasskeysOnly | Self::PasswordElsewhere | Self::AccountExists => Duration::from_hours(1),
             Self::Invitation => Duration::from_hours(48),
             Self::AddressChanged | Self::Notice => Duration::from_hours(72),
         }
@@ -140,6 +144,8 @@ pub enum Mail {
     },
     /// Answer to a reset request for an account that has passkeys and no password.
     PasskeysOnly,
+    /// Answer to a reset request for an account whose password a directory keeps.
+    PasswordElsewhere,
     /// Invitation. `inviter` is the name of the administrator, and `app` the name of the
     /// application to open afterwards.
     Invitation {
@@ -182,6 +188,7 @@ impl Mail {
             Self::AddressWanted { .. } => MailKind::AddressWanted,
             Self::Reset { .. } => MailKind::Reset,
             Self::PasskeysOnly => MailKind::PasskeysOnly,
+            Self::PasswordElsewhere => MailKind::PasswordElsewhere,
             Self::Invitation { .. } => MailKind::Invitation,
             Self::VerificationCode { .. } => MailKind::VerificationCode,
             Self::AccountExists { .. } => MailKind::AccountExists,

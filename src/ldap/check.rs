@@ -1,5 +1,7 @@
 //! Check of a directory for administrators: each step with its result.
 
+use std::collections::BTreeSet;
+
 use sealgate_config::{DirectoryKind, DirectorySecurity, DirectoryServer, LoginConfig};
 use sealgate_domain::search_filter::AttributeName;
 use sealgate_domain::source::SourceEntry;
@@ -154,7 +156,7 @@ impl LdapDirectory {
 
     async fn check_user(&self, searches: Searches<'_>, name: &str, check: &mut DirectoryCheck) {
         let entries = match self.users_on(searches, &self.name_filter(name), Some(2)).await {
-            Ok(entries) => entries,
+            Ok(answer) => answer.entries,
             Err(fault) => return check.fail("user", &fault),
         };
         let entry = match entries.as_slice() {
@@ -178,7 +180,14 @@ impl LdapDirectory {
             }
         };
         let mut groups = self.group_reader();
-        match self.report(searches, entry, groups.as_mut()).await {
+        let groups = match self.groups_of(searches, entry, groups.as_mut()).await {
+            Err(fault) if fault.kind() == LdapFaultKind::Limit => {
+                check.add("groups", CheckStepOutcome::Warning, format!("{fault}; until then the user has no groups"));
+                Ok(BTreeSet::new())
+            }
+            groups => groups,
+        };
+        match groups.and_then(|groups| self.report(searches, entry, groups)) {
             Ok(report) => {
                 match refusal(self.settings().kind, entry, self.now()) {
                     None => check.add("user", CheckStepOutcome::Passed, format!("found {}", entry.name())),

@@ -1,6 +1,6 @@
 //! A directory: sign-in of a user, and reads of known users.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,19 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::account::{BindOutcome, LdapRefusal, bind_outcome, flag_attributes, refusal, state};
-use crate::connection::LdapConnection;
+use crate::connection::{LdapConnection, SearchAnswer};
 use crate::entry::LdapEntry;
 use crate::fault::{LdapFault, LdapFaultKind};
 use crate::groups::{GroupReader, SidNames};
 use crate::message::SearchScope;
 use crate::query::{Query, Searches};
+use crate::round::KnownProblems;
 use crate::servers::DirectoryServers;
 
 /// Maximum number of sign-ins that wait for a directory. Further ones fail at once.
 const MAX_SIGN_INS: usize = 64;
 /// Maximum length of a typed name in bytes.
 const MAX_TYPED_LENGTH: usize = 256;
-/// Maximum number of users in a search by id.
-const IDS_PER_SEARCH: usize = 50;
 /// First part of the DN that is bound if no entry has the typed name.
 const NO_USER: &str = "cn=sealgate-no-such-user";
 
@@ -42,6 +41,7 @@ pub struct LdapDirectory {
     servers: DirectoryServers,
     clock: Arc<dyn Clock>,
     sids: SidNames,
+    pub(crate) problems: KnownProblems,
     sign_ins: Semaphore,
     /// Attributes to read of users.
     attributes: Vec<String>,
@@ -111,7 +111,7 @@ impl LdapSignInAttempt<'_> {
             return Ok(LdapSignIn::Refused(refusal));
         }
         let mut groups = directory.group_reader();
-        Ok(LdapSignIn::User(directory.report(searches, entry, groups.as_mut()).await?))
+        Ok(LdapSignIn::User(directory.report_with_groups(searches, entry, groups.as_mut()).await?))
     }
 }
 
@@ -136,7 +136,8 @@ impl LdapDirectory {
         let attributes = attributes.into_iter().map(str::to_owned).collect();
         let servers = DirectoryServers::new(settings.clone())?;
         let sign_ins = Semaphore::new(MAX_SIGN_INS);
-        Ok(Self { servers, clock, sids: SidNames::default(), sign_ins, attributes })
+        let (sids, problems) = (SidNames::default(), KnownProblems::default());
+        Ok(Self { servers, clock, sids, problems, sign_ins, attributes })
     }
 
     /// Returns the settings of the directory.
@@ -210,12 +211,12 @@ impl LdapDirectory {
         let deadline = Instant::now() + self.settings().timeout;
         let filter = self.name_filter(name);
         let found = timeout_at(deadline, self.users(deadline, &filter, Some(2))).await;
-        let (connection, entries) = found.map_err(|_| self.late())??;
+        let (connection, answer) = found.map_err(|_| self.late())??;
         Ok(Some(LdapSignInAttempt {
             directory: self,
             password,
             connection,
-            found: self.only(entries),
+            found: self.only(answer.entries),
             deadline,
             _turn: turn,
         }))
@@ -229,21 +230,21 @@ impl LdapDirectory {
 
     /// Searches entries of users, and returns the connection too. `limit` is the number of entries
     /// that suffices. Searches again if the server has closed the connection since its last use.
-    async fn users(
+    pub(crate) async fn users(
         &self,
         deadline: Instant,
         filter: &SearchFilter,
         limit: Option<u32>,
-    ) -> Result<(Arc<LdapConnection>, Vec<LdapEntry>), LdapFault> {
+    ) -> Result<(Arc<LdapConnection>, SearchAnswer), LdapFault> {
         let connection = self.servers.service(deadline).await?;
         match self.users_on(self.searches(&connection), filter, limit).await {
-            Ok(entries) => return Ok((connection, entries)),
+            Ok(answer) => return Ok((connection, answer)),
             Err(fault) if fault.kind() == LdapFaultKind::Connect => {}
             Err(fault) => return Err(fault),
         }
         let connection = self.servers.service(deadline).await?;
-        let entries = self.users_on(self.searches(&connection), filter, limit).await?;
-        Ok((connection, entries))
+        let answer = self.users_on(self.searches(&connection), filter, limit).await?;
+        Ok((connection, answer))
     }
 
     pub(crate) async fn users_on(
@@ -251,12 +252,12 @@ impl LdapDirectory {
         searches: Searches<'_>,
         filter: &SearchFilter,
         limit: Option<u32>,
-    ) -> Result<Vec<LdapEntry>, LdapFault> {
+    ) -> Result<SearchAnswer, LdapFault> {
         let attributes: Vec<&str> = self.attributes.iter().map(String::as_str).collect();
         let base = self.settings().users.base.as_bytes();
         let query = Query { base, scope: SearchScope::Subtree, filter, attributes: &attributes };
         match limit {
-            Some(limit) => Ok(searches.first(query, limit).await?.entries),
+            Some(limit) => searches.first(query, limit).await,
             None => searches.all(query).await,
         }
     }
@@ -282,44 +283,6 @@ impl LdapDirectory {
         entries.pop()
     }
 
-    /// Reads known users again. Returns one element for each id, in the same order. `None` means
-    /// that the complete answer of the directory does not contain the user.
-    ///
-    /// # Errors
-    /// If an answer is not complete.
-    pub async fn read(&self, ids: &[SourceId]) -> Result<Vec<(SourceId, Option<SourceEntry>)>, LdapFault> {
-        let mut groups = self.group_reader();
-        let mut users = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(IDS_PER_SEARCH) {
-            let wanted = ids.iter().map(|id| SearchFilter::Equal(self.settings().id.clone(), id.as_bytes().to_vec()));
-            let filter =
-                SearchFilter::And(vec![self.settings().users.filter.clone(), SearchFilter::Or(wanted.collect())]);
-            let deadline = Instant::now() + self.settings().timeout;
-            let (connection, entries) = self.users(deadline, &filter, None).await?;
-            let searches = self.searches(&connection);
-            let mut found = HashMap::new();
-            for entry in entries {
-                let report = match self.report(searches, &entry, groups.as_mut()).await {
-                    // Only this user has too many groups. Without groups, the state still counts.
-                    Err(fault) if fault.kind() == LdapFaultKind::Limit => {
-                        tracing::error!(directory = %self.settings().name, user = %entry.name().escape_debug(), %fault,
-                            "the groups of a user cannot be read, so the user has none");
-                        self.report(searches, &entry, None).await?
-                    }
-                    report => report?,
-                };
-                if found.insert(report.id.clone(), report).is_some() {
-                    return Err(searches.fault(format!("two entries have the id of {}; correct id", entry.name())));
-                }
-            }
-            if let Some(other) = found.values().find(|user| !ids.contains(&user.id)) {
-                return Err(searches.fault(format!("the directory returned {}, which was not requested", other.name)));
-            }
-            users.extend(ids.iter().map(|id| (id.clone(), found.get(id).cloned())));
-        }
-        Ok(users)
-    }
-
     pub(crate) fn searches<'c>(&self, connection: &'c LdapConnection) -> Searches<'c> {
         let timeout: Duration = self.settings().timeout;
         Searches { connection, timeout }
@@ -329,24 +292,66 @@ impl LdapDirectory {
         self.settings().groups.as_ref().map(|groups| GroupReader::new(groups, &self.sids))
     }
 
-    fn id_of(&self, entry: &LdapEntry) -> Option<SourceId> {
+    pub(crate) fn id_of(&self, entry: &LdapEntry) -> Option<SourceId> {
         let settings = self.settings();
         entry.value(settings.id.as_str()).and_then(|id| source_id(settings, id))
     }
 
-    /// Returns the report about an entry, with its groups.
+    /// Returns the report about an entry, with its groups. A user whose groups exceed a limit has
+    /// none: the account still counts, and rules for groups do not apply.
     ///
     /// # Errors
-    /// If the entry has no id, or the groups cannot be read completely.
-    pub(crate) async fn report(
+    /// If the entry cannot be used, or the groups cannot be read.
+    pub(crate) async fn report_with_groups(
         &self,
         searches: Searches<'_>,
         entry: &LdapEntry,
         groups: Option<&mut GroupReader<'_>>,
     ) -> Result<SourceEntry, LdapFault> {
+        let groups = match self.groups_of(searches, entry, groups).await {
+            Err(fault) if fault.kind() == LdapFaultKind::Limit => {
+                self.report_problem(&entry.dn, &fault, "the groups of a user cannot be read, so the user has none");
+                BTreeSet::new()
+            }
+            groups => {
+                let report = self.report(searches, entry, groups?)?;
+                self.problems.forget(&entry.dn);
+                return Ok(report);
+            }
+        };
+        self.report(searches, entry, groups)
+    }
+
+    /// Returns the groups of an entry.
+    ///
+    /// # Errors
+    /// If they cannot be read completely.
+    pub(crate) async fn groups_of(
+        &self,
+        searches: Searches<'_>,
+        entry: &LdapEntry,
+        groups: Option<&mut GroupReader<'_>>,
+    ) -> Result<BTreeSet<String>, LdapFault> {
+        let username = entry.values(username_attribute(self.settings().kind)).first().map(Vec::as_slice);
+        match groups {
+            Some(groups) => groups.groups(searches, entry, username).await,
+            None => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// Returns the report about an entry with these groups.
+    ///
+    /// # Errors
+    /// [`LdapFaultKind::Entry`] if the entry has no id, or its state is not visible.
+    pub(crate) fn report(
+        &self,
+        searches: Searches<'_>,
+        entry: &LdapEntry,
+        groups: BTreeSet<String>,
+    ) -> Result<SourceEntry, LdapFault> {
         let settings = self.settings();
         let id = self.id_of(entry).ok_or_else(|| {
-            searches.fault(format!(
+            searches.unusable(&format!(
                 "the entry {} has no {}; grant read access to the account for searches, or correct id",
                 entry.name(),
                 settings.id.as_str()
@@ -354,17 +359,13 @@ impl LdapDirectory {
         })?;
         // Every user of Active Directory has it. Without it, a disabled account would seem enabled.
         if settings.kind == DirectoryKind::ActiveDirectory && entry.number("userAccountControl").is_none() {
-            return Err(searches.fault(format!(
+            return Err(searches.unusable(&format!(
                 "the entry {} has no userAccountControl; grant read access to the account for searches, or narrow \
                  users.filter to users",
                 entry.name()
             )));
         }
         let username = entry.values(username_attribute(settings.kind));
-        let groups = match groups {
-            Some(groups) => groups.groups(searches, entry, username.first().map(Vec::as_slice)).await?,
-            None => std::collections::BTreeSet::new(),
-        };
         let texts = |name| entry.values(name).iter().filter_map(|value| std::str::from_utf8(value).ok());
         let username = username.iter().find_map(|name| Username::typed(std::str::from_utf8(name).ok()?));
         let email = texts("mail").find_map(Email::parse).filter(|email| is_visible(email.as_str()));

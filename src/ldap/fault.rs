@@ -26,6 +26,8 @@ pub enum LdapFaultKind {
     Limit,
     /// The server answered with an error, with a referral, or not in LDAP.
     Answer,
+    /// The entry of one user cannot be used. Says nothing about other users.
+    Entry,
     /// Too many sign-ins are waiting for this directory.
     Busy,
 }
@@ -41,6 +43,7 @@ impl LdapFaultKind {
             Self::ServiceBind => "service_bind",
             Self::Limit => "limit",
             Self::Answer => "answer",
+            Self::Entry => "entry",
             Self::Busy => "busy",
         }
     }

@@ -136,7 +136,7 @@ impl<'d> GroupReader<'d> {
             let attributes = &["sAMAccountName", "objectSid"];
             let base = self.settings.base.as_bytes();
             let query = Query { base, scope: SearchScope::Subtree, filter: &filter, attributes };
-            let groups = searches.all(query).await?;
+            let groups = searches.all(query).await?.entries;
             for sid in sids {
                 let group = groups.iter().find(|group| group.value("objectSid") == Some(sid));
                 let name = group.and_then(|group| group.value("sAMAccountName")).map(<[u8]>::to_vec);
@@ -200,7 +200,7 @@ impl<'d> GroupReader<'d> {
         let attributes = &["cn"];
         let query = Query { base, scope: SearchScope::Subtree, filter: &filter, attributes };
         let mut indexes = Vec::new();
-        for entry in searches.all(query).await? {
+        for entry in searches.all(query).await?.entries {
             let key = entry.dn.to_ascii_lowercase();
             let index = *self.indexes.entry(key).or_insert_with(|| {
                 let name = entry.value("cn").unwrap_or_default().to_vec();

@@ -14,9 +14,11 @@ mod fault;
 mod groups;
 mod message;
 mod query;
+mod round;
 mod servers;
 
 pub use account::LdapRefusal;
 pub use check::DirectoryCheck;
 pub use directory::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
 pub use fault::{LdapFault, LdapFaultKind};
+pub use round::{LdapRead, LdapRound, USERS_PER_READ};

@@ -72,31 +72,33 @@ impl Searches<'_> {
         })
     }
 
-    /// Returns all entries.
+    /// Returns all entries, and the references to other servers.
     ///
     /// A server that exceeds its limit is asked again, page by page (RFC 2696).
     ///
     /// # Errors
     /// If the answer is not complete.
-    pub(crate) async fn all(&self, query: Query<'_>) -> Result<Vec<LdapEntry>, LdapFault> {
+    pub(crate) async fn all(&self, query: Query<'_>) -> Result<SearchAnswer, LdapFault> {
         let answer = self.send(&query.request(0, None)).await?;
         if answer.result.code != SIZE_LIMIT_EXCEEDED {
-            return Ok(self.complete(query, answer)?.entries);
+            return self.complete(query, answer);
         }
         let _turn = self.connection.paging.lock().await;
-        let mut entries = Vec::new();
+        let mut all = SearchAnswer::default();
         let mut cookie = Vec::new();
         loop {
             let page = PageRequest { size: PAGE_SIZE, cookie: std::mem::take(&mut cookie) };
             let answer = self.send(&query.request(0, Some(page))).await?;
             cookie.clone_from(&answer.result.cookie);
-            entries.extend(self.complete(query, answer)?.entries);
-            if entries.len() > MAX_ENTRIES {
+            let page = self.complete(query, answer)?;
+            all.entries.extend(page.entries);
+            all.references.extend(page.references);
+            if all.entries.len() > MAX_ENTRIES {
                 let text = format!("the search below {} finds more than {MAX_ENTRIES} entries; narrow it", name(query));
                 return Err(self.limit(&text));
             }
             if cookie.is_empty() {
-                return Ok(entries);
+                return Ok(all);
             }
         }
     }
@@ -141,6 +143,11 @@ impl Searches<'_> {
     /// Returns a fault of this server's answer.
     pub(crate) fn fault(&self, text: impl std::fmt::Display) -> LdapFault {
         LdapFault::new(LdapFaultKind::Answer, format!("{}: {text}", self.connection.server()))
+    }
+
+    /// Returns a fault of one entry.
+    pub(crate) fn unusable(&self, text: &str) -> LdapFault {
+        LdapFault::new(LdapFaultKind::Entry, format!("{}: {text}", self.connection.server()))
     }
 
     /// Returns a fault of an exceeded limit.

@@ -239,6 +239,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "at the password change" => t.detail_at_password_change(),
         "link mailed" => t.detail_link_mailed(),
         "has passkeys only" => t.detail_has_passkeys_only(),
+        "password of a directory" => t.detail_password_elsewhere(),
         "account disabled" => t.detail_account_disabled(),
         "address not verified" => t.detail_address_not_verified(),
         "no password" => t.detail_no_password(),

@@ -132,6 +132,12 @@ impl MailView<'_> {
                 None,
                 vec![t.mail_passkeys_not_you()],
             ),
+            Mail::PasswordElsewhere => (
+                t.mail_elsewhere_title(),
+                vec![t.mail_elsewhere_lead(operator), t.password_managed(), t.mail_elsewhere_help()],
+                None,
+                vec![t.mail_passkeys_not_you()],
+            ),
             Mail::Invitation { inviter, app, .. } => {
                 let mut before = vec![match inviter {
                     Some(inviter) => t.mail_invitation_lead_inviter(name_markup(inviter, form), operator),

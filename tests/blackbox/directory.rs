@@ -12,30 +12,38 @@ use crate::slapd::{BASE, SERVICE_DN, SERVICE_PASSWORD, Slapd, group, user, write
 use crate::support::{Browser, Instance, PASSWORD, Page, Settings, Upstream, until};
 
 /// Directory, server and application of a test.
-struct World {
-    slapd: Slapd,
-    instance: Instance,
+pub(super) struct World {
+    pub(super) slapd: Slapd,
+    pub(super) instance: Instance,
     _upstream: Upstream,
 }
 
 /// Lines of `[[directory]]` that tests change.
-struct Keys {
-    stale_seconds: u64,
+pub(super) struct Keys<'k> {
+    pub(super) stale_seconds: u64,
     /// Long, because a busy machine must not fail a test.
-    timeout_seconds: u64,
-    sections: &'static str,
+    pub(super) timeout_seconds: u64,
+    pub(super) sections: &'k str,
+    /// Lines of slapd.conf.
+    pub(super) slapd: &'k str,
+    /// Texts of the configuration, and what replaces them.
+    pub(super) replaced: &'k [(&'k str, &'k str)],
 }
 
-impl Default for Keys {
+impl Default for Keys<'_> {
     fn default() -> Self {
-        Self { stale_seconds: 3600, timeout_seconds: 20, sections: "" }
+        Self { stale_seconds: 3600, timeout_seconds: 20, sections: "", slapd: "", replaced: &[] }
     }
 }
 
 impl World {
     /// Starts a server for these entries. `staff.localhost` is for the group `corp:staff`.
-    fn start(entries: &str, keys: &Keys) -> Self {
-        let slapd = Slapd::start(entries);
+    pub(super) fn start(entries: &str, keys: &Keys<'_>) -> Self {
+        Self::before(Slapd::with(entries, keys.slapd, "localhost"), None, keys)
+    }
+
+    /// Starts a server for a directory. `url` is the address of a relay to it.
+    pub(super) fn before(slapd: Slapd, url: Option<String>, keys: &Keys<'_>) -> Self {
         let upstream = Upstream::start();
         let mut sections = format!(
             "[[directory]]\nname = \"corp\"\nkind = \"ldap\"\nservers = [\"{}\"]\nca_file = \"{}\"\ndefault = true\n\
@@ -46,7 +54,7 @@ impl World {
              [[app]]\nname = \"wiki\"\nhost = \"app.localhost\"\nupstreams = [\"{}\"]\n\
              [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n\
              [[app.route]]\npath = \"/staff\"\naccess = \"signed_in\"\ngroups = [\"corp:staff\"]\n",
-            slapd.tls_url(),
+            url.unwrap_or_else(|| slapd.tls_url()),
             slapd.ca_file().display(),
             keys.stale_seconds,
             keys.timeout_seconds,
@@ -60,6 +68,14 @@ impl World {
             keys.sections
         )
         .unwrap();
+        if !sections.contains("ldaps://") {
+            let ca_file = format!("ca_file = \"{}\"\n", slapd.ca_file().display());
+            sections = sections.replace(&ca_file, "");
+        }
+        for (old, new) in keys.replaced {
+            assert!(sections.contains(old), "{old}: {sections}");
+            sections = sections.replace(old, new);
+        }
         let mut instance = Instance::bare(&Settings::default());
         write_secret(&instance.directory.path().join("ldap.password"), SERVICE_PASSWORD);
         instance.configure(&Settings { sections, ..Settings::default() });
@@ -69,7 +85,7 @@ impl World {
     }
 
     /// Opens the application in a new browser, and submits a name and a password.
-    async fn enter(&self, name: &str, password: &str) -> (Browser, Page) {
+    pub(super) async fn enter(&self, name: &str, password: &str) -> (Browser, Page) {
         let browser = Browser::new(&self.instance);
         let page = browser.open(&self.instance.app_url("/json")).await;
         let page = browser.submit(&page, &[("email", name), ("password", password)]).await;
@@ -77,29 +93,29 @@ impl World {
     }
 
     /// Signs in with the password `password of UID`.
-    async fn signed_in(&self, uid: &str) -> Browser {
+    pub(super) async fn signed_in(&self, uid: &str) -> Browser {
         let (browser, page) = self.enter(uid, &format!("password of {uid}")).await;
         assert_eq!(page.status, 200, "{page:?}");
         assert!(page.body.contains("\"headers\""), "{page:?}");
         browser
     }
 
-    fn show(&self, user: &str) -> Value {
+    pub(super) fn show(&self, user: &str) -> Value {
         self.instance.json(&["user", "show", user])
     }
 
-    async fn status(&self, browser: &Browser, path: &str) -> u16 {
+    pub(super) async fn status(&self, browser: &Browser, path: &str) -> u16 {
         browser.get(&self.instance.app_url(path)).await.status
     }
 
     /// Waits until a page that needs a sign-in has this status.
-    async fn becomes(&self, browser: &Browser, status: u16) {
+    pub(super) async fn becomes(&self, browser: &Browser, status: u16) {
         until(&format!("the application answers {status}"), async || self.status(browser, "/json").await == status)
             .await;
     }
 }
 
-fn problem(page: &Page) -> &str {
+pub(super) fn problem(page: &Page) -> &str {
     let start = page.body.find("id=\"login-problem\"").unwrap_or_else(|| panic!("no problem: {page:?}"));
     let text = &page.body[start..];
     &text[text.find('>').unwrap() + 1..text.find("</p>").unwrap()]
@@ -396,7 +412,7 @@ async fn settings_that_the_directory_keeps_cannot_be_changed_here() {
 }
 
 /// Returns the value of a series.
-async fn metric(instance: &Instance, series: &str) -> u64 {
+pub(super) async fn metric(instance: &Instance, series: &str) -> u64 {
     let text = reqwest::get(instance.admin_url("/metrics")).await.unwrap().text().await.unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()

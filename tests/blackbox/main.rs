@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[allow(clippy::print_stdout, reason = "the seed")]
+#[path = "../support/authenticator.rs"]
+mod authenticator;
 #[path = "../faults/chance.rs"]
 mod chance;
 #[path = "../support/configuration.rs"]
@@ -34,6 +36,7 @@ mod support;
 mod token_certificate;
 
 mod acme;
+mod active_directory;
 mod attestation;
 mod backup;
 mod bodies;
@@ -44,6 +47,9 @@ mod damage;
 mod defined_clients;
 mod demo;
 mod directory;
+mod directory_outage;
+mod directory_rounds;
+mod directory_users;
 mod disk;
 mod doctor;
 mod enrolment;

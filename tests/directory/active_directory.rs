@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sealgate_config::Config;
 use sealgate_domain::source::SourceState;
 use sealgate_domain::source_check::CheckStepOutcome;
-use sealgate_ldap::{LdapDirectory, LdapRefusal, LdapSignIn};
+use sealgate_ldap::{LdapDirectory, LdapRead, LdapRefusal, LdapSignIn};
 use sealgate_system::clock::SystemClock;
 use secrecy::SecretString;
 
@@ -47,7 +47,7 @@ async fn users_of_active_directory_sign_in_with_all_their_groups() {
         assert_eq!(sign_in(&directory, name, password).await, LdapSignIn::Wrong, "{name}");
     }
     let read = directory.read(std::slice::from_ref(&anna.id)).await.unwrap();
-    assert_eq!(read, [(anna.id.clone(), Some(anna))]);
+    assert_eq!(read, [(anna.id.clone(), LdapRead::Found(Box::new(anna)))]);
 }
 
 #[tokio::test]
@@ -73,7 +73,8 @@ async fn a_lock_after_wrong_passwords_refuses_sign_ins_and_is_no_state() {
     }
     assert_eq!(sign_in(&directory, "locked", "password of locked").await, LdapSignIn::Wrong);
     let read = directory.read(std::slice::from_ref(&user.id)).await.unwrap();
-    assert_eq!(read[0].1.as_ref().unwrap().state, SourceState::Enabled);
+    let [(_, LdapRead::Found(locked))] = read.as_slice() else { panic!("{read:?}") };
+    assert_eq!(locked.state, SourceState::Enabled);
 
     let check = directory.check(Some("off"), &config.login).await;
     assert!(check.has_passed(), "{check:#?}");

@@ -55,16 +55,21 @@ pub(crate) fn config(keys: &Keys<'_>) -> String {
 }
 
 /// Parses the settings. `place` gets the password file.
-fn settings(place: &Path, keys: &Keys<'_>) -> DirectorySettings {
+fn settings(place: &Path, config: &str) -> DirectorySettings {
     write_secret(&place.join("password"), SERVICE_PASSWORD);
-    let config = Config::parse(&config(keys), place).unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let config = Config::parse(config, place).unwrap_or_else(|faults| panic!("{faults:#?}"));
     config.directories.into_iter().next().unwrap()
 }
 
 /// Opens a directory.
 pub(crate) fn open(keys: &Keys<'_>) -> TestDirectory {
+    open_text(&config(keys))
+}
+
+/// Opens the directory of this configuration.
+pub(crate) fn open_text(config: &str) -> TestDirectory {
     let files = tempfile::tempdir().unwrap();
-    let ldap = LdapDirectory::open(&settings(files.path(), keys), Arc::new(SystemClock)).unwrap();
+    let ldap = LdapDirectory::open(&settings(files.path(), config), Arc::new(SystemClock)).unwrap();
     TestDirectory { ldap, files }
 }
 

@@ -28,7 +28,7 @@ sed -i "s|\[global\]|[global]\n tls certfile = $place/server.pem\n tls keyfile =
 
 tool() { samba-tool "$@" --configfile="$place/etc/smb.conf" -H "$place/private/sam.ldb" >tool.log 2>&1 || { cat tool.log; exit 1; }; }
 tool domain passwordsettings set --complexity=off --min-pwd-length=1 --min-pwd-age=0 --account-lockout-threshold=5
-for user in sealgate anna off must ended locked; do
+for user in sealgate anna off must ended locked dora emil; do
     tool user create "$user" "password of $user" --mail-address="$user@corp.test"
 done
 tool user disable off

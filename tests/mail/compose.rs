@@ -31,6 +31,7 @@ pub(crate) fn every_mail() -> Vec<(String, Mail)> {
     let mut mails = vec![
         ("reset", Mail::Reset { token: token() }),
         ("passkeys-only", Mail::PasskeysOnly),
+        ("password-elsewhere", Mail::PasswordElsewhere),
         ("invitation", invitation(None, None)),
         ("invitation-by-name", invitation(Some("Şule Yılmaz"), Some("Wiki"))),
         ("code-address", code(CodePurpose::Address)),
@@ -122,6 +123,7 @@ fn a_mail_has_at_most_one_link_below_the_issuer() {
     assert_eq!(link(Mail::Invitation { token: token(), inviter: None, app: None }), of("/oauth/invitation"));
     assert_eq!(link(Mail::AddressChanged { token: token(), new_address: String::new() }), of("/oauth/undo"));
     assert_eq!(link(Mail::PasskeysOnly), None);
+    assert_eq!(link(Mail::PasswordElsewhere), None);
 }
 
 #[test]

@@ -200,11 +200,11 @@ impl Slapd {
         assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
     }
 
-    /// Applies changes in LDIF as the administrator.
+    /// Applies changes in LDIF as the administrator. Referrals are changed like other entries.
     pub(crate) fn change(&self, ldif: &str) {
         let url = format!("ldap://127.0.0.1:{}", self.port);
         let mut child = Command::new("ldapmodify")
-            .args(["-x", "-H", &url, "-D", ADMIN_DN, "-w", ADMIN_PASSWORD])
+            .args(["-x", "-M", "-H", &url, "-D", ADMIN_DN, "-w", ADMIN_PASSWORD])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -215,9 +215,14 @@ impl Slapd {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Returns the log, which has a line for each operation.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap()
+    }
+
     /// Returns the number of binds with a DN that begins with this text, from the log.
     pub(crate) fn binds(&self, dn: &str) -> usize {
-        let log = fs::read_to_string(self.path("log")).unwrap();
+        let log = self.log();
         log.lines().filter(|line| line.contains(&format!("BIND dn=\"{dn}")) && line.contains("method=128")).count()
     }
 

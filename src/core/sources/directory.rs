@@ -1,9 +1,10 @@
 //! Directories as sources of users, and when their users were last read.
 
+use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 
@@ -14,13 +15,14 @@ use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::DirectorySettings;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
-use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
+use sealgate_domain::secret::base64url;
+use sealgate_domain::source::{SourceEntry, SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
-use sealgate_ldap::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
+use sealgate_ldap::{LdapDirectory, LdapRead, LdapSignIn, LdapSignInAttempt};
 use sealgate_store::StoreError;
-use sealgate_system::clock::Clock;
-use sealgate_system::metrics::{DirectoryReadOutcome, DirectorySignInOutcome, Metrics};
+use sealgate_system::clock::{Clock, random};
+use sealgate_system::metrics::{DirectorySignInOutcome, Metrics};
 
 /// Directory with the time at which its users were last read.
 pub struct DirectorySource {
@@ -29,6 +31,8 @@ pub struct DirectorySource {
     /// Time of the last complete read, in seconds since 1970. At first the time of the start, so
     /// that sessions survive a restart while the directory is away.
     read_at: AtomicU64,
+    /// Users about whom the last round said nothing, with the time of the last round that did.
+    unread: RwLock<HashMap<SourceId, UnixTime>>,
     places: Places,
 }
 
@@ -66,7 +70,8 @@ impl DirectorySource {
             .map_err(|fault| NotServing::from(vec![format!("directory {}: {fault}", settings.name)]))?;
         metrics.init_directory(settings.name.as_str(), now.seconds());
         let read_at = AtomicU64::new(now.seconds());
-        Ok(Self { settings: settings.clone(), directory, read_at, places: Places::default() })
+        let (unread, places) = (RwLock::default(), Places::default());
+        Ok(Self { settings: settings.clone(), directory, read_at, unread, places })
     }
 
     /// Returns the name in the configuration.
@@ -83,16 +88,38 @@ impl DirectorySource {
         UnixTime::from_seconds(self.read_at.load(Ordering::Relaxed))
     }
 
-    /// Records a round of reads.
-    pub fn was_read(&self, metrics: &Metrics, outcome: DirectoryReadOutcome) {
-        if let DirectoryReadOutcome::Complete { at, .. } = outcome {
-            self.read_at.store(at, Ordering::Relaxed);
-        }
-        metrics.directory_was_read(self.name().as_str(), outcome);
+    /// Records a complete round that began at `at`. It said nothing about the users `unread`, so
+    /// their time remains that of the last round that did.
+    pub fn was_read(&self, at: UnixTime, unread: Vec<SourceId>) {
+        let mut times = self.unread.write().unwrap_or_else(PoisonError::into_inner);
+        let before = self.read_at();
+        *times = unread
+            .into_iter()
+            .map(|id| {
+                let since = times.get(&id).copied().unwrap_or(before);
+                (id, since)
+            })
+            .collect();
+        self.read_at.store(at.seconds(), Ordering::Relaxed);
     }
 
-    pub(super) fn is_stale(&self, now: UnixTime) -> bool {
-        now.since(self.read_at()) >= self.settings.stale
+    /// Continues after a restart with the time of the last complete read before it.
+    pub fn was_last_read(&self, metrics: &Metrics, at: UnixTime) {
+        self.read_at.fetch_min(at.seconds(), Ordering::Relaxed);
+        metrics.init_directory(self.name().as_str(), self.read_at().seconds());
+    }
+
+    /// Returns the maximum duration of a round. Two rounds that take this long end within
+    /// `stale_seconds`.
+    pub fn round_timeout(&self) -> Duration {
+        let DirectorySettings { stale, refresh, timeout, .. } = &self.settings;
+        (stale.saturating_sub(*refresh) / 2).max(*timeout)
+    }
+
+    pub(super) fn is_stale(&self, id: &SourceId, now: UnixTime) -> bool {
+        let unread = self.unread.read().unwrap_or_else(PoisonError::into_inner);
+        let read_at = unread.get(id).copied().unwrap_or_else(|| self.read_at());
+        now.since(read_at) >= self.settings.stale
     }
 }
 
@@ -165,6 +192,31 @@ impl Sealgate {
         Ok(signed_in)
     }
 
+    /// Asks a directory for a user who does not exist, with a password that no user has.
+    ///
+    /// A wrong password of a local user then gets the response of a name that the directory checks,
+    /// also while the directory is away. Neither the typed name nor the typed password is sent.
+    ///
+    /// # Errors
+    /// [`DirectoryUnavailable`] as for a user of the directory.
+    pub async fn ask_for_no_user(
+        &self,
+        source: &DirectorySource,
+        sender: QueueKey,
+    ) -> Result<(), DirectoryUnavailable> {
+        let _place = source.places.take(sender).ok_or(DirectoryUnavailable)?;
+        let name = base64url(&random::<16>(self.entropy.as_ref()));
+        let password = SecretString::from(base64url(&random::<16>(self.entropy.as_ref())));
+        let unavailable = |fault| {
+            tracing::debug!(directory = %source.name(), %fault, "the directory does not answer for a local user");
+            DirectoryUnavailable
+        };
+        if let Some(attempt) = source.directory.find(&name, &password).await.map_err(unavailable)? {
+            attempt.verify().await.map_err(unavailable)?;
+        }
+        Ok(())
+    }
+
     /// Logs and counts a password that a directory could not check.
     fn report_unavailable(&self, source: &DirectorySource, fault: &dyn Display, begun: Instant) {
         tracing::error!(directory = %source.name(), %fault, "the directory cannot check a password");
@@ -185,7 +237,11 @@ impl Sealgate {
         for holder in holders {
             let is_of_source = |own: &UserSource| own.link.source == *source.name() && own.link.id != entry.id;
             if holder.source.as_ref().is_some_and(is_of_source) {
-                self.read_directory_user_again(source, holder).await?;
+                match self.read_directory_user_again(source, holder).await {
+                    // An account that cannot be read keeps its names, and the sign-in is refused.
+                    Ok(_) | Err(Failure::Unavailable) => {}
+                    Err(other) => return Err(other),
+                }
             }
         }
         Ok(())
@@ -243,10 +299,14 @@ impl Sealgate {
         let reading = source.directory.read(std::slice::from_ref(&own.link.id));
         let read = tokio::time::timeout(source.settings.timeout, reading).await.map_err(|late| unavailable(&late))?;
         let entries = read.map_err(|fault| unavailable(&fault))?;
-        let entry = entries.into_iter().find_map(|(id, entry)| entry.filter(|_| id == own.link.id));
-        let Some(entry) = entry else {
-            self.record_gone(&own.link).await?;
-            return Ok(None);
+        let found = entries.into_iter().find_map(|(id, found)| (id == own.link.id).then_some(found));
+        let entry = match found.unwrap_or(LdapRead::Unreadable) {
+            LdapRead::Found(entry) => entry,
+            LdapRead::Unreadable => return Err(unavailable(&"the user cannot be read")),
+            LdapRead::Gone => {
+                self.record_gone(&own.link).await?;
+                return Ok(None);
+            }
         };
         let user = self.refresh_source_user(source, &user, &entry).await?;
         Ok(user.map(|user| *user).filter(User::is_enabled))

@@ -180,7 +180,11 @@ impl Sources {
         let Some(source) = &user.source else { return SourceAccess::Current };
         let name = &source.link.source;
         if let Some(directory) = self.directory(name) {
-            return if directory.is_stale(now) { SourceAccess::Unknown } else { SourceAccess::Current };
+            return if directory.is_stale(&source.link.id, now) {
+                SourceAccess::Unknown
+            } else {
+                SourceAccess::Current
+            };
         }
         self.upstream(name).map_or(SourceAccess::Unknown, |upstream| upstream.access(source, now))
     }

@@ -135,6 +135,7 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         | Mail::ResetWanted { .. }
         | Mail::AddressWanted { .. }
         | Mail::PasskeysOnly
+        | Mail::PasswordElsewhere
         | Mail::VerificationCode { .. }
         | Mail::Test => Ok(None),
     }

@@ -92,9 +92,13 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
         Ok(PasswordCheck::Throttled { seconds }) => throttled(ctx, &waiting, typed, user.as_ref(), seconds),
         Ok(PasswordCheck::DirectoryAway) => {
             guesses.give_back(ctx);
-            let problem = Some(LoginProblem::DirectoryAway);
-            let page = show_login(ctx, &waiting, StatusCode::SERVICE_UNAVAILABLE, typed, problem)?;
-            Ok(page.retry_after(DIRECTORY_RETRY_SECONDS))
+            directory_away(ctx, &waiting, typed)
+        }
+        // The guess stays counted, because the password was checked.
+        Ok(PasswordCheck::WrongWhileAway) => {
+            ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
+            failed(ctx, &waiting, user.as_ref(), "wrong");
+            directory_away(ctx, &waiting, typed)
         }
         Err(Failure::Unavailable) => {
             guesses.give_back(ctx);
@@ -183,6 +187,13 @@ fn throttled(
     Ok(page.retry_after(seconds))
 }
 
+/// Returns the page for a name that a directory would check, which does not answer.
+fn directory_away(ctx: &RequestContext<'_>, waiting: &Waiting, typed: Typed<'_>) -> Result<Response, Failure> {
+    let problem = Some(LoginProblem::DirectoryAway);
+    let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, problem)?;
+    Ok(page.retry_after(DIRECTORY_RETRY_SECONDS))
+}
+
 /// Returns the page for a password that could not be checked now.
 fn busy(ctx: &RequestContext<'_>, waiting: &Waiting, typed: Typed<'_>) -> Result<Response, Failure> {
     let page = show_login(ctx, waiting, StatusCode::SERVICE_UNAVAILABLE, typed, Some(LoginProblem::Busy))?;
@@ -217,6 +228,9 @@ enum PasswordCheck {
     Refused(LoginProblem),
     /// The directory did not check the password.
     DirectoryAway,
+    /// The password of a local user is wrong, and the directory that checks all similar names does
+    /// not answer. The response must not reveal which names are local.
+    WrongWhileAway,
     /// There were too many guesses for the user, with different names. The password was not checked.
     Throttled {
         seconds: u64,
@@ -240,10 +254,16 @@ async fn check_password(
     let user = user.filter(|user| user.is_enabled());
     let hash = user.and_then(|user| user.password.as_ref());
     let right = ctx.sealgate.passwords.verify(guesses.queue(ctx), hash, password.clone()).await?;
-    Ok(match user.filter(|_| right) {
-        Some(user) => PasswordCheck::Correct(Box::new(rehash(ctx, user, password).await)),
-        None => PasswordCheck::Wrong,
-    })
+    if let Some(user) = user.filter(|_| right) {
+        return Ok(PasswordCheck::Correct(Box::new(rehash(ctx, user, password).await)));
+    }
+    // Other names in this domain are checked by a directory.
+    if let PasswordChecker::Directory(source) = ctx.sealgate.sources.checker(None, typed)
+        && let Err(DirectoryUnavailable) = ctx.sealgate.ask_for_no_user(source, guesses.queue(ctx)).await
+    {
+        return Ok(PasswordCheck::WrongWhileAway);
+    }
+    Ok(PasswordCheck::Wrong)
 }
 
 async fn check_at_directory(

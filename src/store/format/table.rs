@@ -331,6 +331,11 @@ pub(crate) fn accepted_loss(source: &SourceName) -> Key {
     key(Table::Meta, &[b"accepted_loss/", source.as_str().as_bytes()])
 }
 
+/// Key of the time since which a source has not been read.
+pub(crate) fn unread_since(source: &SourceName) -> Key {
+    key(Table::Meta, &[b"unread_since/", source.as_str().as_bytes()])
+}
+
 /// Key of a lease.
 pub(crate) fn lease(name: &str) -> Key {
     key(Table::Meta, &[b"lease/", name.as_bytes()])

@@ -274,6 +274,22 @@ impl Store {
         Ok(accepted.is_some_and(|at| now.since(at.value) < LOSS_ACCEPTANCE))
     }
 
+    /// Stores the time since which a source has not been read, or removes it if the source is read
+    /// again. For the next start of a node.
+    pub async fn set_unread_since(&self, source: &SourceName, at: Option<UnixTime>) -> Result<(), StoreError> {
+        let key = table::unread_since(source);
+        let changes = match at {
+            Some(at) => Changes { put: vec![(key, record::encode(&at)?)], ..Changes::default() },
+            None => Changes { delete: vec![key], ..Changes::default() },
+        };
+        self.write(changes).await
+    }
+
+    /// Returns the time since which a source has not been read, if a node has stored it.
+    pub async fn unread_since(&self, source: &SourceName) -> Result<Option<UnixTime>, StoreError> {
+        Ok(self.load::<UnixTime>(table::unread_since(source)).await?.map(|at| at.value))
+    }
+
     /// Writes the changed user. Returns `None` on a conflict.
     async fn replace_source_user(
         &self,

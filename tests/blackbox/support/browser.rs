@@ -1,6 +1,6 @@
 //! Browser without scripts on a real HTTP client: cookies by host, forms, single redirects.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use reqwest::cookie::{CookieStore, Jar};
@@ -40,11 +40,22 @@ impl Browser {
 
     /// Returns a browser that finds the hosts of an instance on this port.
     pub(crate) fn at(port: u16) -> Self {
+        Self::with_address(port, None)
+    }
+
+    /// Returns a browser that connects from this address.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn from(instance: &Instance, address: IpAddr) -> Self {
+        Self::with_address(instance.port, Some(address))
+    }
+
+    fn with_address(port: u16, address: Option<IpAddr>) -> Self {
         let jar = Arc::new(Jar::default());
         let loopback = SocketAddr::from(([127, 0, 0, 1], port));
         let mut client = Client::builder()
             .cookie_provider(Arc::clone(&jar))
             .redirect(redirect::Policy::none())
+            .local_address(address)
             .resolve("localhost", loopback)
             .resolve("app.localhost", loopback)
             .no_proxy();

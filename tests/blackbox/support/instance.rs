@@ -450,6 +450,23 @@ impl Instance {
         self.memory("RssAnon:")
     }
 
+    /// Returns the number of times that the password threads have waited for a job. It grows with
+    /// each password that is hashed.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn password_waits(&self) -> u64 {
+        let pid = self.child.as_ref().unwrap().id();
+        let mut waits = 0;
+        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+            let task = task.unwrap().path();
+            if fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("password-")) {
+                let status = fs::read_to_string(task.join("status")).unwrap();
+                let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+                waits += line.unwrap().trim().parse::<u64>().unwrap();
+            }
+        }
+        waits
+    }
+
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     fn memory(&self, field: &str) -> u64 {
         let pid = self.child.as_ref().unwrap().id();
