@@ -137,9 +137,9 @@ async fn five_hundred_users_are_read_again_without_a_write() {
     world.slapd.change(&format!("dn: uid=u7,ou=people,{BASE}\nchangetype: modify\nreplace: cn\ncn: Anna\n"));
     until("the name is changed", async || world.show("u7")["name"] == "Anna").await;
     // A disabled user of any batch is signed out, and the others are not.
-    world.slapd.change(&format!(
-        "dn: uid=u499,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"
-    ));
+    world
+        .slapd
+        .change(&format!("dn: uid=u499,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"));
     let [first, .., last] = browsers.as_slice() else { panic!("no browsers") };
     world.becomes(last, 302).await;
     for browser in [first, &browsers[1], &browsers[2], &browsers[3], &browsers[4]] {
