@@ -181,7 +181,7 @@ impl Holding {
     }
 
     fn carry(&self, mut client: TcpStream, mut server: TcpStream) {
-        let mut request = [0; 64 * 1024];
+        let mut request = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = client.read(&mut request) {
             if !self.is_held(&request[..length]) && server.write_all(&request[..length]).is_err() {
                 break;
@@ -265,7 +265,7 @@ fn slowed(server: u16) -> (Arc<Mutex<u64>>, String) {
                 let _ = back.shutdown(Shutdown::Both);
             });
             thread::spawn(move || {
-                let mut request = [0; 64 * 1024];
+                let mut request = vec![0; 64 * 1024];
                 while let Ok(length @ 1..) = client.read(&mut request) {
                     let wait = *delay.lock().unwrap();
                     thread::sleep(std::time::Duration::from_millis(wait));
