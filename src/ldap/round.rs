@@ -124,12 +124,13 @@ impl LdapRound<'_> {
                 Err(fault) if fault.kind() == LdapFaultKind::Entry => unreadable(&entry.dn, &fault),
                 Err(fault) => return Err(fault),
             };
-            if found.contains_key(&id) {
+            let read = if found.contains_key(&id) {
                 let text = format!("two entries have the id of {}; correct id", entry.name());
-                found.insert(id, unreadable(&entry.dn, &searches.unusable(&text)));
+                unreadable(&entry.dn, &searches.unusable(&text))
             } else {
-                found.insert(id, read);
-            }
+                read
+            };
+            found.insert(id, read);
         }
         let read = ids.iter().map(|id| {
             let read = found.remove(id).unwrap_or_else(|| match &doubt {

@@ -136,18 +136,12 @@ async fn five_hundred_users_are_read_again_without_a_write() {
     // A change of one user is one write.
     world.slapd.change(&format!("dn: uid=u7,ou=people,{BASE}\nchangetype: modify\nreplace: cn\ncn: Anna\n"));
     until("the name is changed", async || world.show("u7")["name"] == "Anna").await;
-    // More than a fifth are gone at once, in all batches. A disabled user is signed out in that round.
-    let gone: String = (100..250).map(|n| format!("dn: uid=u{n},ou=people,{BASE}\nchangetype: delete\n\n")).collect();
-    world.slapd.change(&format!(
-        "{gone}dn: uid=u499,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"
-    ));
+    // A disabled user of any batch is signed out, and the others are not.
+    world
+        .slapd
+        .change(&format!("dn: uid=u499,ou=people,{BASE}\nchangetype: modify\nadd: shadowExpire\nshadowExpire: 1\n"));
     let [first, .., last] = browsers.as_slice() else { panic!("no browsers") };
     world.becomes(last, 302).await;
-    until("the loss is reported", async || {
-        metric(&world.instance, "sealgate_directory_held_back{directory=\"corp\"}").await == 1
-    })
-    .await;
-    // The first users and the last of the first, second and third hundred. The latter two are gone.
     for browser in [first, &browsers[1], &browsers[2], &browsers[3], &browsers[4]] {
         assert_eq!(world.status(browser, "/json").await, 200);
     }
@@ -187,7 +181,7 @@ impl Holding {
     }
 
     fn carry(&self, mut client: TcpStream, mut server: TcpStream) {
-        let mut request = [0; 64 * 1024];
+        let mut request = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = client.read(&mut request) {
             if !self.is_held(&request[..length]) && server.write_all(&request[..length]).is_err() {
                 break;
@@ -271,7 +265,7 @@ fn slowed(server: u16) -> (Arc<Mutex<u64>>, String) {
                 let _ = back.shutdown(Shutdown::Both);
             });
             thread::spawn(move || {
-                let mut request = [0; 64 * 1024];
+                let mut request = vec![0; 64 * 1024];
                 while let Ok(length @ 1..) = client.read(&mut request) {
                     let wait = *delay.lock().unwrap();
                     thread::sleep(std::time::Duration::from_millis(wait));

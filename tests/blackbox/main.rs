@@ -3,9 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[allow(clippy::print_stdout, reason = "the seed")]
 #[path = "../support/authenticator.rs"]
 mod authenticator;
+#[allow(clippy::print_stdout, reason = "the seed")]
 #[path = "../faults/chance.rs"]
 mod chance;
 #[path = "../support/configuration.rs"]
