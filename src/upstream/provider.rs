@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::credential::{AssertionSigner, Credential};
+use crate::credential::{AssertionSigner, ProviderCredential};
 use crate::discovery::{Discovery, KnownProvider, SignatureFault};
 use crate::fault::{UpstreamFault, UpstreamFaultKind};
 use crate::github;
@@ -32,7 +32,7 @@ const MAX_HINT_LENGTH: usize = 320;
 pub struct OpenIdProvider {
     pub(crate) settings: UpstreamSettings,
     pub(crate) requests: Requests,
-    pub(crate) credential: Arc<Credential>,
+    pub(crate) credential: Arc<ProviderCredential>,
     discovery: Discovery,
     clock: Arc<dyn Clock>,
 }
@@ -47,7 +47,7 @@ impl OpenIdProvider {
         signer: Arc<dyn AssertionSigner>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, UpstreamFault> {
-        let credential = Credential::new(settings, signer);
+        let credential = ProviderCredential::new(settings, signer);
         credential.check_file()?;
         Ok(Self {
             settings: settings.clone(),

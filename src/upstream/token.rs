@@ -5,7 +5,7 @@ use http::Response;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use crate::credential::Credential;
+use crate::credential::ProviderCredential;
 use crate::fault::{UpstreamFault, UpstreamFaultKind};
 use crate::requests::{get_with_token, post_form};
 use sealgate_domain::oauth::id_token::MAX_ID_TOKEN_LENGTH;
@@ -53,7 +53,7 @@ pub(crate) fn request_tokens(
     web: &Web,
     endpoint: &str,
     mut form: Vec<(&'static str, Secret)>,
-    credential: &Credential,
+    credential: &ProviderCredential,
     methods: ClientAuthentication,
     now: UnixTime,
 ) -> Result<TokenAnswer, TokenRefusal> {

@@ -32,7 +32,7 @@ const MAX_LABEL_LENGTH: usize = 64;
 const MAX_CLIENT_ID_LENGTH: usize = 256;
 
 /// Private keys that are in use, and the token that contains client keys.
-pub(super) struct Keys<'a> {
+pub(super) struct KeyUses<'a> {
     pub(super) hsm: Option<&'a Hsm>,
     pub(super) certificates: &'a [ListenerCertificate],
 }
@@ -42,7 +42,7 @@ pub(super) struct Keys<'a> {
 pub(super) fn upstreams(
     sections: Vec<Section<'_, '_>>,
     own: Option<&IssuerUrl>,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
     taken: &mut Taken,
 ) -> Option<Vec<UpstreamSettings>> {
@@ -60,7 +60,7 @@ pub(super) fn upstreams(
 fn upstream(
     mut section: Section<'_, '_>,
     own: Option<&IssuerUrl>,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
     taken: &mut Taken,
 ) -> Option<UpstreamSettings> {
@@ -224,7 +224,7 @@ fn entra_tenant(issuer: &str) -> Option<String> {
 fn credential(
     section: &mut Section<'_, '_>,
     kind: UpstreamKind,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
 ) -> Option<UpstreamCredential> {
     let secret = section.text("client_secret_file", "write the path of the file with the client secret", |text| {
