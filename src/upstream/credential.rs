@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Time for which a client assertion is valid.
-const ASSERTION_LIFETIME: Duration = Duration::from_secs(60);
+const ASSERTION_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Maximum length of a client secret in bytes.
 const MAX_SECRET_LENGTH: usize = 1024;

@@ -18,6 +18,7 @@ use crate::{
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::oauth::upstream_claims::{EmailProof, GroupNames, RequiredClaim, UpstreamClaims};
 use sealgate_domain::profile::is_line;
+use sealgate_domain::source::SourceName;
 
 /// Maximum number of upstreams. Each has threads of its own while it is called.
 const MAX_UPSTREAMS: usize = 16;
@@ -92,7 +93,7 @@ fn upstream(
     });
     let credential = credential(&mut section, kind, keys, files);
     let scopes = scopes(&mut section, kind);
-    let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(|name| name.as_str()), taken);
+    let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(SourceName::as_str), taken);
     let arrivals = [("create", UpstreamArrival::Create), ("linked_only", UpstreamArrival::LinkedOnly)];
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
     let example = match kind {
