@@ -251,14 +251,11 @@ impl AuthenticationSteps {
         // Two factors must be knowledge and possession. Two possessions count as one factor.
         let with_password = |method| Some(known?.min(last(method)?));
         let recovered = with_password(RecoveryCode);
-        let resistant =
-            last(Passkey).max(with_password(SecurityKey)).max(granted(AssuranceLevel::PhishingResistant));
+        let resistant = last(Passkey).max(with_password(SecurityKey)).max(granted(AssuranceLevel::PhishingResistant));
         match level {
             AssuranceLevel::PhishingResistant if worth == RecoveryCodeWorth::LostFactor => resistant.max(recovered),
             AssuranceLevel::PhishingResistant => resistant,
-            AssuranceLevel::Two => {
-                resistant.max(with_password(Totp)).max(recovered).max(granted(AssuranceLevel::Two))
-            }
+            AssuranceLevel::Two => resistant.max(with_password(Totp)).max(recovered).max(granted(AssuranceLevel::Two)),
             AssuranceLevel::One => known.max(last(Passkey)),
         }
     }
@@ -497,7 +494,8 @@ mod tests {
         assert_eq!(stepped_up.level(), Some(three));
         // Without `auth_time`, no maximum age is met.
         let undated = AuthenticationSteps::from_step(at(two, None));
-        let required = AssuranceRequirement { max_age: Some(Duration::from_hours(1)), ..AssuranceRequirement::level(one) };
+        let required =
+            AssuranceRequirement { max_age: Some(Duration::from_hours(1)), ..AssuranceRequirement::level(one) };
         assert!(AssuranceRequirement::level(two).judge(&undated, UnixTime::from_seconds(1_800_000_000)).is_ok());
         assert!(required.judge(&undated, UnixTime::from_seconds(1_800_000_000)).is_err());
         let stored = serde_json::to_string(&stepped_up).unwrap();

@@ -26,10 +26,8 @@ async fn a_user_of_a_provider_signs_in_again_after_its_time() {
     let end = browser.sign_in_at("https://wiki.test/a", ANNA).await;
     assert_eq!(end.arrived(), ("wiki", "/a"));
     let token = world.access_token_in(&browser, "openid profile").await;
-    let link = SourceLink {
-        source: SourceName::parse("acme").unwrap(),
-        id: SourceId::from_bytes(b"id-of-anna").unwrap(),
-    };
+    let link =
+        SourceLink { source: SourceName::parse("acme").unwrap(), id: SourceId::from_bytes(b"id-of-anna").unwrap() };
     let now = world.clock.now();
     let source = UserSource {
         link,
@@ -40,7 +38,7 @@ async fn a_user_of_a_provider_signs_in_again_after_its_time() {
     };
     world.sealgate.store.change_user(world.anna.sub, |user| user.source = Some(source.clone())).await.unwrap();
     let bearer = format!("Bearer {token}");
-    let call = || world.call("GET", "https://api.test/a", &[("authorization", bearer.as_str())]);
+    let call = async || world.call("GET", "https://wiki.test/api/a", &[("authorization", bearer.as_str())]).await;
     world.clock.advance(Duration::from_secs(599));
     assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
     let before = call().await.status;

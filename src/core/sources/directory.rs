@@ -218,7 +218,8 @@ impl Sealgate {
     /// When the store fails. The call can be repeated.
     pub async fn record_gone(&self, link: &SourceLink) -> Result<(), StoreError> {
         if let Some(user) = self.store.set_source_state(link, SourceState::Gone, self.clock.now()).await? {
-            let event = AuditEvent::new(self.clock.now(), super::changed_kind(&user), Actor::Server).for_subject(user.sub);
+            let event =
+                AuditEvent::new(self.clock.now(), super::changed_kind(&user), Actor::Server).for_subject(user.sub);
             self.audit.note(event.with_detail(format!("gone from directory {}", link.source)));
         }
         Ok(())
