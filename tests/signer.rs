@@ -13,6 +13,8 @@ mod softhsm;
 mod answers;
 #[path = "signer/ceremony.rs"]
 mod ceremony;
+#[path = "signer/client_keys.rs"]
+mod client_keys;
 #[path = "signer/enrolment.rs"]
 mod enrolment;
 #[path = "signer/faults.rs"]

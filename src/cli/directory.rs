@@ -1,20 +1,20 @@
 //! `sealgate directory`: checks of LDAP directories.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Builder;
 
 use super::access::StoreAccess;
 use super::command;
 use super::failure::CommandFailure;
-use super::output::{Output, printable};
+use super::output::Output;
+use super::source_check::CheckedSource;
 use sealgate_admin::command::{Command, DirectoryCommand};
 use sealgate_config::{Config, DirectorySettings, LoginConfig};
-use sealgate_domain::source::SourceEntry;
-use sealgate_ldap::{CheckStep, CheckStepOutcome, DirectoryCheck, LdapDirectory};
+use sealgate_domain::source_check::{CheckStep, CheckStepOutcome};
+use sealgate_ldap::{DirectoryCheck, LdapDirectory};
 use sealgate_system::clock::SystemClock;
 
 #[derive(Debug, Subcommand)]
@@ -36,14 +36,6 @@ pub(super) struct DirectoryCheckArguments {
     /// Name to search, as a user types it to sign in
     #[arg(long, value_name = "NAME")]
     find: Option<String>,
-}
-
-/// Check of a directory that could be opened.
-struct Checked<'c> {
-    settings: &'c DirectorySettings,
-    check: DirectoryCheck,
-    /// Id of the user that was found.
-    id: Option<String>,
 }
 
 pub(super) fn run(verb: DirectoryVerb, config: Config, output: &Output) -> Result<(), CommandFailure> {
@@ -86,66 +78,23 @@ fn check_all(
     let runtime = runtime.map_err(|error| CommandFailure::line(format_args!("cannot start a runtime: {error}")))?;
     let checked: Vec<_> =
         wanted.into_iter().map(|settings| runtime.block_on(check(settings, find, &config.login))).collect();
-    output.result(&json!({ "directories": checked.iter().map(as_json).collect::<Vec<_>>() }), || {
-        checked.iter().map(as_text).collect()
+    output.result(&json!({ "directories": checked.iter().map(CheckedSource::as_json).collect::<Vec<_>>() }), || {
+        checked.iter().map(CheckedSource::as_text).collect()
     })?;
-    if checked.iter().all(|checked| checked.check.has_passed()) { Ok(()) } else { Err(CommandFailure::Reported(1)) }
+    if checked.iter().all(CheckedSource::has_passed) { Ok(()) } else { Err(CommandFailure::Reported(1)) }
 }
 
-async fn check<'c>(settings: &'c DirectorySettings, find: Option<&str>, login: &LoginConfig) -> Checked<'c> {
+async fn check(settings: &DirectorySettings, find: Option<&str>, login: &LoginConfig) -> CheckedSource {
+    let name = settings.name.to_string();
     let directory = match LdapDirectory::open(settings, Arc::new(SystemClock)) {
         Ok(directory) => directory,
         Err(fault) => {
             let step =
                 CheckStep { subject: "files".to_owned(), outcome: CheckStepOutcome::Failed, text: fault.to_string() };
-            return Checked { settings, check: DirectoryCheck { steps: vec![step], user: None }, id: None };
+            return CheckedSource { name, steps: vec![step], user: None };
         }
     };
-    let check = directory.check(find, login).await;
-    let id = check.user.as_ref().map(|user| directory.shown_id(&user.id));
-    Checked { settings, check, id }
-}
-
-fn as_json(checked: &Checked<'_>) -> Value {
-    let steps: Vec<_> = checked
-        .check
-        .steps
-        .iter()
-        .map(|step| json!({ "subject": step.subject, "outcome": step.outcome.as_str(), "text": step.text }))
-        .collect();
-    let mut value = json!({ "name": checked.settings.name, "ok": checked.check.has_passed(), "steps": steps });
-    if let (Some(user), Some(id)) = (&checked.check.user, &checked.id) {
-        let SourceEntry { id: _, username, email, email_verified, name, phone_number, groups, state } = user;
-        value["user"] = json!({
-            "id": id, "username": username, "email": email, "email_verified": email_verified, "name": name,
-            "phone_number": phone_number, "groups": groups, "state": state,
-        });
-    }
-    value
-}
-
-fn as_text(checked: &Checked<'_>) -> String {
-    let mut text = String::new();
-    let name = &checked.settings.name;
-    for CheckStep { subject, outcome, text: found } in &checked.check.steps {
-        let word = match outcome {
-            CheckStepOutcome::Passed => "ok",
-            CheckStepOutcome::Warning => "warning",
-            CheckStepOutcome::Failed => "error",
-        };
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}", printable(&format!("{word}: {name}: {subject}: {found}")));
-    }
-    if let Some(Value::Object(user)) = as_json(checked).get("user") {
-        for (member, value) in user {
-            let value = match value {
-                Value::String(value) => value.clone(),
-                Value::Array(values) => values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-                Value::Null => String::new(),
-                other => other.to_string(),
-            };
-            let _ = writeln!(text, "{}", printable(format!("  {member}: {value}").trim_end()));
-        }
-    }
-    text
+    let DirectoryCheck { steps, user } = directory.check(find, login).await;
+    let user = user.map(|user| (directory.shown_id(&user.id), user));
+    CheckedSource { name, steps, user }
 }

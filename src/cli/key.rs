@@ -49,9 +49,10 @@ pub(super) enum Verb {
     /// cannot be extracted. It wraps the store's data key, which encrypts the secrets that the
     /// server must read back. A server uses the wrapping key from its next start.
     GenerateWrappingKey,
-    /// Generate the private key of a TLS certificate in the PKCS#11 token
+    /// Generate the private key of a TLS certificate, or a client key, in the PKCS#11 token
     ///
-    /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL".
+    /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL",
+    /// and [[upstream]] as client_key = "LABEL".
     GenerateTlsKey {
         /// Label of the new key
         label: String,

@@ -26,9 +26,11 @@ mod password;
 mod provision;
 mod reload;
 mod serve;
+mod source_check;
 mod store;
 mod test_login;
 mod transfer;
+mod upstream;
 mod users_file;
 
 use std::ffi::OsString;
@@ -151,6 +153,9 @@ enum Noun {
     /// Examine the LDAP directories whose users can sign in
     #[command(subcommand)]
     Directory(directory::DirectoryVerb),
+    /// Examine the OpenID providers whose users can sign in
+    #[command(subcommand)]
+    Upstream(upstream::UpstreamVerb),
     /// Manage signing keys in the PKCS#11 token and their schedule
     #[command(subcommand)]
     Key(key::Verb),
@@ -220,6 +225,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<(), C
         Noun::Store(verb) => store::run(&verb, &StoreAccess::open(read(&file)?)?, &output),
         Noun::Mail(verb) => mail::run(verb, load_or_read(&file)?, &output),
         Noun::Directory(verb) => directory::run(verb, load_or_read(&file)?, &output),
+        Noun::Upstream(verb) => upstream::run(&verb, &load_or_read(&file)?, &output),
         Noun::Audit(verb) => audit::run(&verb, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Backup(arguments) => backup::backup(&arguments, &mut StoreAccess::open(read(&file)?)?, &output),
         Noun::Restore(arguments) => backup::restore(&arguments, &StoreAccess::open(load_or_read(&file)?)?, &output),

@@ -43,6 +43,7 @@ pub mod search_filter;
 pub mod secret;
 pub mod session;
 pub mod source;
+pub mod source_check;
 pub mod time;
 pub mod totp;
 pub mod upstream_trip;

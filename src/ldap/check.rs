@@ -3,6 +3,7 @@
 use sealgate_config::{DirectoryKind, DirectorySecurity, DirectoryServer, LoginConfig};
 use sealgate_domain::search_filter::AttributeName;
 use sealgate_domain::source::SourceEntry;
+use sealgate_domain::source_check::{CheckStep, CheckStepOutcome};
 use tokio::time::{Instant, timeout_at};
 
 use crate::account::refusal;
@@ -20,35 +21,6 @@ pub struct DirectoryCheck {
     pub steps: Vec<CheckStep>,
     /// The user with the given name, as it would be stored.
     pub user: Option<SourceEntry>,
-}
-
-/// Step of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckStep {
-    /// What was checked, such as `ldaps://ldap.example.com:636`.
-    pub subject: String,
-    pub outcome: CheckStepOutcome,
-    /// What was found. For failures and warnings, also what to do.
-    pub text: String,
-}
-
-/// Outcome of a [`CheckStep`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckStepOutcome {
-    Passed,
-    Warning,
-    Failed,
-}
-
-impl CheckStepOutcome {
-    /// Returns the word for JSON output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 impl DirectoryCheck {

@@ -17,6 +17,6 @@ mod query;
 mod servers;
 
 pub use account::LdapRefusal;
-pub use check::{CheckStep, CheckStepOutcome, DirectoryCheck};
+pub use check::DirectoryCheck;
 pub use directory::{LdapDirectory, LdapSignIn, LdapSignInAttempt};
 pub use fault::{LdapFault, LdapFaultKind};

@@ -7,6 +7,7 @@
 //! Requests block, so each runs on a thread that may block. A provider has a fixed number of these
 //! threads, so a provider that does not answer delays only its own users.
 
+mod check;
 mod credential;
 mod discovery;
 mod fault;
@@ -16,6 +17,7 @@ mod provider;
 mod requests;
 mod token;
 
+pub use check::{UpstreamCheck, UpstreamUrls};
 pub use credential::AssertionSigner;
 pub use fault::{UpstreamFault, UpstreamFaultKind};
 pub use outcome::{

@@ -300,8 +300,7 @@ impl OpenIdProvider {
         let known = self.discovery.current(&self.requests).await?;
         let jws = Jws::parse(token, MAX_ID_TOKEN_LENGTH, &known.metadata.algorithms)?;
         // The claims are checked first, so that an invented token causes no read of the keys.
-        let checked =
-            LogoutToken::check(&jws, &self.settings.issuer, &self.settings.client_id, self.clock.now())?;
+        let checked = LogoutToken::check(&jws, &self.settings.issuer, &self.settings.client_id, self.clock.now())?;
         self.discovery.verify(&self.requests, &jws).await?;
         let sub = checked.sub.and_then(|sub| SourceId::from_bytes(sub.as_bytes()));
         Ok(UpstreamLogoutToken { sub, sid: checked.sid, jti: checked.jti, ends_at: checked.ends_at })
@@ -374,7 +373,11 @@ impl OpenIdProvider {
         Ok(self.settings.claims.merged(&claims, user_info)?)
     }
 
-    async fn user_info(&self, known: &KnownProvider, access_token: &Secret) -> Result<Map<String, Value>, UpstreamFault> {
+    async fn user_info(
+        &self,
+        known: &KnownProvider,
+        access_token: &Secret,
+    ) -> Result<Map<String, Value>, UpstreamFault> {
         let missing = || {
             let text = "the provider has no UserInfo endpoint, and its answer has no ID token; check the provider";
             UpstreamFault::new(UpstreamFaultKind::Metadata, text)
@@ -418,14 +421,20 @@ fn refusal_of(error: &str) -> UpstreamRefusal {
         }
         "server_error" => (UpstreamFaultKind::Answer, "server_error", "check the provider"),
         "temporarily_unavailable" => (UpstreamFaultKind::Answer, "temporarily_unavailable", "wait"),
-        "invalid_request" => (UpstreamFaultKind::Client, "invalid_request", "check the client's settings at the provider"),
+        "invalid_request" => {
+            (UpstreamFaultKind::Client, "invalid_request", "check the client's settings at the provider")
+        }
         "unauthorized_client" => {
             (UpstreamFaultKind::Client, "unauthorized_client", "allow the authorization code flow at the provider")
         }
-        "unsupported_response_type" => {
-            (UpstreamFaultKind::Client, "unsupported_response_type", "allow the authorization code flow at the provider")
+        "unsupported_response_type" => (
+            UpstreamFaultKind::Client,
+            "unsupported_response_type",
+            "allow the authorization code flow at the provider",
+        ),
+        "invalid_scope" => {
+            (UpstreamFaultKind::Client, "invalid_scope", "correct scopes, or allow them at the provider")
         }
-        "invalid_scope" => (UpstreamFaultKind::Client, "invalid_scope", "correct scopes, or allow them at the provider"),
         // The text comes from the browser's URL, so it is not repeated.
         _ => (UpstreamFaultKind::Answer, "an unknown error", "check the provider"),
     };

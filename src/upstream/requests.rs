@@ -95,9 +95,8 @@ pub(crate) fn post_form(
     body: Secret,
     authorization: Option<&Secret>,
 ) -> Result<Response<Vec<u8>>, UpstreamFault> {
-    let mut request = Request::post(url)
-        .header(ACCEPT, "application/json")
-        .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let mut request =
+        Request::post(url).header(ACCEPT, "application/json").header(CONTENT_TYPE, "application/x-www-form-urlencoded");
     if let Some(authorization) = authorization {
         request = request.header(AUTHORIZATION, sensitive(authorization)?);
     }
@@ -119,7 +118,8 @@ fn sensitive(text: &Secret) -> Result<HeaderValue, UpstreamFault> {
 }
 
 fn send(web: &Web, url: &str, request: http::Result<Request<Vec<u8>>>) -> Result<Response<Vec<u8>>, UpstreamFault> {
-    let unusable = |error| UpstreamFault::new(UpstreamFaultKind::Metadata, format!("{url} is not a usable URL ({error})"));
+    let unusable =
+        |error| UpstreamFault::new(UpstreamFaultKind::Metadata, format!("{url} is not a usable URL ({error})"));
     let unreachable = |fault: String| {
         let text = format!("{fault}; check the network, the provider and its certificate");
         UpstreamFault::new(UpstreamFaultKind::Connect, text)

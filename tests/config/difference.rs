@@ -73,6 +73,10 @@ fn each_section_reports_which_changes_need_a_restart() {
              bind = { dn = \"cn=a\", password_file = \"p\" }\nusers.base = \"dc=a\"",
             &["directory"],
         ),
+        (
+            "[[upstream]]\nname = \"op\"\nissuer = \"https://op.test\"\nclient_id = \"c\"\nclient_key = \"k\"",
+            &["upstream"],
+        ),
     ] {
         let found = difference(REQUIRED, &format!("{REQUIRED}{line}\n"));
         assert_eq!((found.reloadable, found.restart), (Vec::new(), keys.iter().map(ToString::to_string).collect()));
@@ -197,7 +201,7 @@ const RELOADABLE: [&str; 63] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 53] = [
+const RESTART: [&str; 54] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -251,6 +255,7 @@ const RESTART: [&str; 53] = [
     "audit.max_records",
     "trusted_issuer",
     "directory",
+    "upstream",
 ];
 
 /// Compares two configurations that differ in nearly every key. Checks the reported keys and their

@@ -19,6 +19,7 @@ mod route_limits;
 mod route_upstreams;
 mod telemetry;
 mod trusted_issuers;
+mod upstreams;
 mod wildcards;
 
 use std::path::PathBuf;

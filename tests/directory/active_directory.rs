@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use sealgate_config::Config;
 use sealgate_domain::source::SourceState;
-use sealgate_ldap::{CheckStepOutcome, LdapDirectory, LdapRefusal, LdapSignIn};
+use sealgate_domain::source_check::CheckStepOutcome;
+use sealgate_ldap::{LdapDirectory, LdapRefusal, LdapSignIn};
 use sealgate_system::clock::SystemClock;
 use secrecy::SecretString;
 

@@ -81,7 +81,8 @@ fn upstream(
         let problem = || format!("{text:?} is not a label; write 1 to {MAX_LABEL_LENGTH} visible characters");
         is_line(text, MAX_LABEL_LENGTH).then(|| text.to_owned()).ok_or_else(problem)
     });
-    let label = label.or_else(|| default_label(kind).map(str::to_owned).or_else(|| name.as_ref().map(ToString::to_string)));
+    let label =
+        label.or_else(|| default_label(kind).map(str::to_owned).or_else(|| name.as_ref().map(ToString::to_string)));
     let issuer = issuer(&mut section, kind, kind_is_valid, own);
     let client_id = section.required_text("client_id", "write the id of this server at the provider", |text| {
         if text.len() > MAX_CLIENT_ID_LENGTH {
@@ -94,10 +95,17 @@ fn upstream(
     let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(|name| name.as_str()), taken);
     let arrivals = [("create", UpstreamArrival::Create), ("linked_only", UpstreamArrival::LinkedOnly)];
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
-    if kind == UpstreamKind::Google && arrival == UpstreamArrival::Create && !section.has("required") {
-        let problem = "is missing, so every Google account could sign in; write required = { hd = \"example.com\" }, \
-                       or arrival = \"linked_only\" (with kind = \"openid\", every account may sign in)";
-        section.fault("required", problem);
+    let example = match kind {
+        UpstreamKind::Google => Some("{ hd = \"example.com\" }"),
+        UpstreamKind::GitHub => Some("{ orgs = \"example\" }"),
+        _ => None,
+    };
+    if let Some(example) = example.filter(|_| arrival == UpstreamArrival::Create && !section.has("required")) {
+        let problem = format!(
+            "is missing, so everyone with an account there could sign in; write required = {example}, or arrival = \
+             \"linked_only\""
+        );
+        section.fault("required", &problem);
     }
     let logouts = [("upstream", UpstreamLogout::Upstream), ("local", UpstreamLogout::Local)];
     let logout = section.choice("logout", &logouts);
@@ -181,9 +189,9 @@ fn issuer(
             UpstreamKind::Google if text != "https://accounts.google.com" => {
                 Err(format!("{text:?} is not Google's issuer; leave it out"))
             }
-            UpstreamKind::Keycloak if !url.path().contains("/realms/") => Err(format!(
-                "{text:?} is not the issuer of a Keycloak realm; write \"https://HOST/realms/REALM\""
-            )),
+            UpstreamKind::Keycloak if !url.path().contains("/realms/") => {
+                Err(format!("{text:?} is not the issuer of a Keycloak realm; write \"https://HOST/realms/REALM\""))
+            }
             UpstreamKind::GitHub if url.path() != "/" || text.ends_with('/') => {
                 Err(format!("{text:?} has a path; write only scheme and host, such as \"https://github.com\""))
             }
@@ -227,17 +235,20 @@ fn credential(
             format!("{text:?} is not the label of a key; write 1 to 64 letters, digits, '-', '.', '_' or '~'")
         })?;
         keys.hsm.map_or(Ok(()), |hsm| hsm.allow_tls_key_label(&label))?;
-        let is_of_certificate = |certificate: &ListenerCertificate| {
-            matches!(&certificate.key, CertificateKey::Token(own) if *own == label)
-        };
+        let is_of_certificate =
+            |certificate: &ListenerCertificate| matches!(&certificate.key, CertificateKey::Token(own) if *own == label);
         if keys.certificates.iter().any(is_of_certificate) {
             return Err(format!("{text:?} is the key of a certificate in server.tls; use a key of its own"));
         }
-        if kind == UpstreamKind::GitHub {
-            return Err("GitHub accepts only a client secret; write client_secret_file".to_owned());
-        }
-        if kind == UpstreamKind::Google {
-            return Err("Google accepts only a client secret; write client_secret_file".to_owned());
+        let product = match kind {
+            // It finds keys by the thumbprints of registered certificates.
+            UpstreamKind::Entra => Some("Entra accepts keys only with RSA certificates"),
+            UpstreamKind::Google => Some("Google accepts only a client secret"),
+            UpstreamKind::GitHub => Some("GitHub accepts only a client secret"),
+            UpstreamKind::OpenId | UpstreamKind::Okta | UpstreamKind::Keycloak => None,
+        };
+        if let Some(product) = product {
+            return Err(format!("{product}; write client_secret_file"));
         }
         Ok(label)
     });
@@ -388,12 +399,13 @@ fn required(section: &mut Section<'_, '_>, kind: UpstreamKind, issuer: Option<&s
 
 fn group_map(section: &mut Section<'_, '_>) -> Option<BTreeMap<String, String>> {
     let mut count = 0;
-    let names = section.named_texts("group_map", "write { \"GROUP AT THE PROVIDER\" = \"local group\" }", |theirs, ours| {
-        count += 1;
-        if count > MAX_MAPPED {
-            return Err(format!("there are more than {MAX_MAPPED} groups; remove some"));
-        }
-        Ok((theirs.to_owned(), address::group(ours)?))
-    });
+    let names =
+        section.named_texts("group_map", "write { \"GROUP AT THE PROVIDER\" = \"local group\" }", |theirs, ours| {
+            count += 1;
+            if count > MAX_MAPPED {
+                return Err(format!("there are more than {MAX_MAPPED} groups; remove some"));
+            }
+            Ok((theirs.to_owned(), address::group(ours)?))
+        });
     names.map(|names| names.into_iter().collect())
 }

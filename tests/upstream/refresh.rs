@@ -1,0 +1,87 @@
+//! Reads of users with refresh tokens.
+
+use sealgate_domain::source::{SourceId, SourceLink, SourceName};
+use sealgate_upstream::{UpstreamInvalid, UpstreamRefresh, UpstreamRefusal};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
+
+use super::harness::*;
+
+async fn refresh(client: &Client, token: &str, id: &str) -> Result<UpstreamRefresh, UpstreamRefusal> {
+    let link =
+        SourceLink { source: SourceName::parse("op").unwrap(), id: SourceId::from_bytes(id.as_bytes()).unwrap() };
+    client.provider.refresh(&SecretString::from(token), &link).await
+}
+
+#[tokio::test]
+async fn a_user_is_read_again_with_an_id_token() {
+    let fake = FakeProvider::start();
+    fake.change().token_members = json!({ "refresh_token": "refresh-2" });
+    fake.change().claims["groups"] = json!(["new"]);
+    let client = fake.open();
+    let read = refresh(&client, "refresh-1", "u-1").await.unwrap();
+    assert_eq!(read.entry.groups.into_iter().collect::<Vec<_>>(), ["op:new"]);
+    assert_eq!(read.refresh_token.unwrap().expose_secret(), "refresh-2");
+    let [request] = &fake.received("/token")[..] else { panic!() };
+    assert_eq!(request.form()["grant_type"], "refresh_token");
+    assert!(request.headers.contains_key("authorization") && fake.received("/userinfo").is_empty());
+}
+
+#[tokio::test]
+async fn without_an_id_token_the_user_info_counts() {
+    let fake = FakeProvider::start();
+    fake.change().token_members = json!({ "id_token": null, "refresh_token": null });
+    fake.change().user_info = json!({ "sub": "u-1", "name": "New Name", "groups": ["wiki"] });
+    let client = fake.open();
+    let read = refresh(&client, "refresh-1", "u-1").await.unwrap();
+    assert_eq!(
+        (read.entry.name.as_str(), read.id_token.is_some(), read.refresh_token.is_some()),
+        ("New Name", false, false)
+    );
+    fake.change().user_info["sub"] = json!("u-2");
+    let other = refresh(&client, "refresh-1", "u-1").await.unwrap_err();
+    assert_eq!(other, UpstreamRefusal::Invalid(UpstreamInvalid::OtherUser));
+}
+
+#[tokio::test]
+async fn an_ended_access_differs_from_an_outage() {
+    let fake = FakeProvider::start();
+    let client = fake.open();
+    assert_eq!(refresh(&client, "revoked", "u-1").await.unwrap_err(), UpstreamRefusal::Ended);
+    for (status, body) in [
+        (500, "{}"),
+        (503, "{\"error\":\"temporarily_unavailable\"}"),
+        (400, "{\"error\":\"invalid_client\"}"),
+        (400, "invalid_grant"),
+        (429, "{}"),
+    ] {
+        fake.change().answers.insert("/token".into(), Answer::Json(status, body.into()));
+        unavailable(refresh(&client, "refresh-1", "u-1").await);
+    }
+    fake.change().answers.clear();
+    fake.change().token_members = json!({ "id_token": null });
+    fake.change().answers.insert("/userinfo".into(), Answer::Json(503, String::new()));
+    unavailable(refresh(&client, "refresh-1", "u-1").await);
+}
+
+#[tokio::test]
+async fn the_answer_must_be_about_the_same_user() {
+    let fake = FakeProvider::start();
+    let client = fake.open();
+    let other = refresh(&client, "refresh-1", "u-2").await.unwrap_err();
+    assert_eq!(other, UpstreamRefusal::Invalid(UpstreamInvalid::OtherUser));
+    fake.change().claims["iss"] = json!("https://other.test");
+    assert_eq!(refresh(&client, "refresh-1", "u-1").await.unwrap_err().as_str(), "issuer");
+}
+
+#[tokio::test]
+async fn a_lost_required_claim_ends_access_only_if_the_answer_is_complete() {
+    let fake = FakeProvider::start();
+    let client = fake.open_with("required = { tid = \"t-1\" }");
+    let refused = refresh(&client, "refresh-1", "u-1").await.unwrap_err();
+    assert_eq!(refused, UpstreamRefusal::NotAllowed("tid".into()));
+    fake.change().token_members = json!({ "id_token": null });
+    assert!(unavailable(refresh(&client, "refresh-1", "u-1").await).contains("UserInfo has no tid"));
+    fake.change().user_info = json!({ "sub": "u-1", "tid": "t-2" });
+    assert_eq!(refresh(&client, "refresh-1", "u-1").await.unwrap_err(), refused);
+}
