@@ -50,9 +50,12 @@ impl World {
             write!(
                 sections,
                 "[[upstream]]\nname = \"{name}\"\nissuer = \"{issuer}\"\nclient_id = \"sealgate\"\n\
-                 client_secret_file = \"{name}.secret\"\ntimeout_seconds = 20\n{lines}\n"
+                 timeout_seconds = 20\n{lines}\n"
             )
             .unwrap();
+            if !lines.contains("client_key") {
+                writeln!(sections, "client_secret_file = \"{name}.secret\"").unwrap();
+            }
         }
         write!(
             sections,
@@ -529,6 +532,34 @@ async fn the_level_of_a_sign_in_is_the_one_that_the_operator_grants() {
         browser.open(&provider.approve(&url).await).await;
         assert_eq!(world.status(&browser, "/two").await == 200, is_granted, "{acr}");
     }
+}
+
+#[tokio::test]
+async fn a_client_key_in_the_token_authenticates_the_server_and_is_published() {
+    let (provider, other) = (FakeProvider::start(anna()), FakeProvider::start(anna()));
+    let world = World::prepare();
+    world.instance.run(&["key", "generate-tls-key", "acme-client"]);
+    let (issuer, lines) = (provider.issuer(), "client_key = \"acme-client\"");
+    let world = world.start(
+        &[
+            Provider { name: "acme", issuer: &issuer, lines },
+            Provider { name: "other", issuer: &other.issuer(), lines: "" },
+        ],
+        "",
+    );
+    let fetch = async |name: &str| {
+        reqwest::get(world.instance.url(&format!("/oauth/upstream/{name}/jwks.json"))).await.unwrap()
+    };
+    let published: Value = serde_json::from_str(&fetch("acme").await.text().await.unwrap()).unwrap();
+    let key = &published["keys"][0];
+    assert_eq!((&key["kty"], &key["crv"], &key["d"]), (&json!("EC"), &json!("P-256"), &Value::Null), "{published}");
+    for name in ["other", "unknown"] {
+        assert_eq!(fetch(name).await.status(), 404, "{name}");
+    }
+    let (_, page) = world.enter("acme", &provider).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    let redeemed = provider.state().redeemed[0].clone();
+    assert!(redeemed.contains_key("client_assertion") && !redeemed.contains_key("client_secret"), "{redeemed:?}");
 }
 
 #[tokio::test]

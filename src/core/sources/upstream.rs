@@ -264,17 +264,20 @@ fn refused(source: &OpenIdSource, refusal: &UpstreamRefusal) -> UpstreamProblem 
     let (upstream, reason) = (source.name(), refusal.as_str());
     match refusal {
         UpstreamRefusal::Unavailable(fault) => {
-            tracing::error!(%upstream, %fault, "the OpenID provider cannot sign a user in");
+            tracing::error!(%upstream, reason, %fault, "the OpenID provider cannot sign a user in");
             UpstreamProblem::Unavailable
         }
-        UpstreamRefusal::Denied => UpstreamProblem::Denied,
+        UpstreamRefusal::Denied => {
+            tracing::info!(%upstream, reason, "a sign-in at the OpenID provider was denied");
+            UpstreamProblem::Denied
+        }
         UpstreamRefusal::GroupsOverage => {
-            tracing::warn!(%upstream, "the OpenID provider did not list the groups of a user, because there are too \
+            tracing::warn!(%upstream, reason, "the OpenID provider did not list the groups of a user, because there are too \
                 many; have it send app roles, or only the groups that are assigned to the application");
             UpstreamProblem::GroupsOverage
         }
         UpstreamRefusal::NotAllowed(claim) => {
-            tracing::info!(%upstream, claim, "a user lacks the required value of a claim");
+            tracing::info!(%upstream, reason, claim, "a user lacks the required value of a claim");
             UpstreamProblem::NotAllowed
         }
         UpstreamRefusal::Invalid(_)
