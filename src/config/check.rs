@@ -41,7 +41,8 @@ use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
     LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance, host_name,
+    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
+    host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};

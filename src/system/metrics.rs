@@ -36,9 +36,9 @@ use upstreams::UpstreamSeries;
 use users::FactorSeries;
 
 pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
-pub use openid_providers::UpstreamSignInOutcome;
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
+pub use openid_providers::UpstreamSignInOutcome;
 pub use tls::AcmeOutcome;
 pub use users::RegistrationOutcome;
 pub use users::{EnrolmentShare, FactorOutcome};

@@ -16,7 +16,7 @@ use node::{CLIENT_SECRET, NodeProvider};
 /// sign-in.
 struct World {
     instance: Instance,
-    _upstream: Upstream,
+    application: Upstream,
 }
 
 /// `[[upstream]]` of a test.
@@ -33,7 +33,7 @@ impl World {
         for name in ["acme.secret", "other.secret"] {
             write_secret(&instance.directory.path().join(name), CLIENT_SECRET);
         }
-        Self { instance, _upstream: Upstream::start() }
+        Self { instance, application: Upstream::start() }
     }
 
     /// Starts the server with these providers, and more sections.
@@ -64,7 +64,7 @@ impl World {
              [[app.route]]\npath = \"/staff\"\naccess = \"signed_in\"\ngroups = [\"acme:staff\"]\n\
              [[app.route]]\npath = \"/recent\"\naccess = \"signed_in\"\nmax_age_seconds = 300\n\
              [[app.route]]\npath = \"/two\"\naccess = \"signed_in\"\nacr = [\"2\"]\n",
-            self._upstream.url()
+            self.application.url()
         )
         .unwrap();
         self.instance.configure(&Settings { sections, ..Settings::default() });

@@ -132,7 +132,8 @@ pub(crate) fn account_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
         add(&format!("account-done-{}", done.as_str()), profile(Some(done), &[]));
     }
 
-    let password = |problem| html(&PasswordPage { inside: inside(), csrf, account, is_managed: false, upstream: None, problem });
+    let password =
+        |problem| html(&PasswordPage { inside: inside(), csrf, account, is_managed: false, upstream: None, problem });
     add("account-password", password(None));
     for (name, problem) in [
         ("current", PasswordProblem::WrongCurrent),

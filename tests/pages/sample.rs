@@ -13,10 +13,10 @@ use sealgate_domain::user::{Email, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
     CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
-    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LeavePage, LinkTarget, LoginPage, LoginProblem, MaintenancePage,
-    NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem, ProveAddressPage,
-    Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, UpstreamButton, UpstreamFailure,
-    WeakSignInPage, html, language_tag,
+    ForgotPasswordPage, Frame, InvitationPage, KeptFormPage, LeavePage, LinkTarget, LoginPage, LoginProblem,
+    MaintenancePage, NewAccountPage, NewPasswordPage, NewPasswordProblem, PageLink, Pages, PasskeyOffer, Problem,
+    ProveAddressPage, Publisher, ResetDonePage, ReturnFormPage, SendAgainPage, SignedOutPage, UpstreamButton,
+    UpstreamFailure, WeakSignInPage, html, language_tag,
 };
 
 use crate::account::account_pages;

@@ -314,7 +314,13 @@ impl RequestContext<'_> {
     }
 
     /// Creates an error page with this link.
-    pub fn problem_with_link(&self, status: StatusCode, problem: Problem, address: &str, to: LinkTarget<'_>) -> Response {
+    pub fn problem_with_link(
+        &self,
+        status: StatusCode,
+        problem: Problem,
+        address: &str,
+        to: LinkTarget<'_>,
+    ) -> Response {
         let link = PageLink { address, to };
         let page = ErrorPage { frame: self.frame(), problem, request_id: &self.origin.request_id, link };
         Response::html(status, html(&page), Some(self.host.form_action))
