@@ -58,7 +58,7 @@ pub(super) async fn leave(
     };
     let sender = QueueKey::for_address(ctx.origin.address);
     let Ok(url) = ctx.sealgate.upstream_url(source, sender, &trip).await else {
-        return failed(ctx, waiting, source.name(), UpstreamProblem::Unavailable.into()).await;
+        return failed(ctx, &waiting, source.name(), UpstreamProblem::Unavailable.into()).await;
     };
     let state = SecretHash::for_secret(state.as_bytes());
     let begun = BegunTrip { source: source.name().clone(), state, at: ctx.now, keep: typed.keep };
@@ -110,7 +110,7 @@ pub(crate) async fn callback(ctx: &RequestContext<'_>) -> Result<Response, Failu
             if rejection.problem != UpstreamProblem::Invalid {
                 guesses.give_back(ctx);
             }
-            return failed(ctx, waiting, source.name(), rejection).await;
+            return failed(ctx, &waiting, source.name(), rejection).await;
         }
     };
     guesses.give_back(ctx);
@@ -137,7 +137,7 @@ async fn proceed(
 /// it.
 async fn failed(
     ctx: &RequestContext<'_>,
-    mut waiting: Waiting,
+    waiting: &Waiting,
     source: &SourceName,
     UpstreamRejection { problem, user }: UpstreamRejection,
 ) -> Result<Response, Failure> {
@@ -145,15 +145,11 @@ async fn failed(
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id);
     let event = event.with_detail(format!("upstream {source}: {}", problem.as_str()));
     ctx.sealgate.audit.note(user.into_iter().fold(event, AuditEvent::for_subject));
-    for _ in 0..MAX_TRIES {
-        let failed = UpstreamTrip::Failed { source: source.clone(), problem };
-        let next = Interaction { upstream: Some(failed), ..waiting.interaction().clone() };
-        if ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await? == Committed::Yes {
-            return Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)));
-        }
-        waiting = waiting.read_again(ctx).await?;
-    }
-    Err(Failure::Unavailable)
+    let failed = UpstreamTrip::Failed { source: source.clone(), problem };
+    let next = Interaction { upstream: Some(failed), ..waiting.interaction().clone() };
+    // On a conflict, another tab has continued the same request. The result of that tab is kept.
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)))
 }
 
 /// Returns the page for an answer that does not end the current trip of this request. The page links
