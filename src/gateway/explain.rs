@@ -24,7 +24,7 @@ use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
 use sealgate_config::{Access, App, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
-use sealgate_core::tokens::bearer::Bearer;
+use sealgate_core::tokens::bearer::{Bearer, TokenHolder};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -42,7 +42,7 @@ pub enum Asker {
     /// A client with a valid access token that has these claims.
     Token {
         claims: Box<AccessTokenClaims>,
-        user: Box<User>,
+        holder: TokenHolder,
         /// Whether an operator created the token's client, or an administrator approved the client.
         vouched_for: bool,
     },
@@ -250,7 +250,7 @@ fn decide(
             let is_session = matches!(credential, Credential::Browser(_)) && rule.access != Access::Public;
             let login = app.login.as_ref().filter(|_| is_session).map(|login| match who {
                 Some(Principal::Local(user)) => login.account_of(user).clone(),
-                Some(Principal::Foreign(_)) | None => login.account.clone(),
+                Some(Principal::Foreign(_) | Principal::Client(_)) | None => login.account.clone(),
             });
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, upstream, ..explanation })
         }
@@ -275,14 +275,19 @@ fn split(url: &str) -> Option<(&str, &str)> {
 fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
         Asker::Anonymous => Credential::Anonymous,
-        Asker::Token { claims, user, vouched_for } => {
-            let policy = config.factors.policy_for(user, now);
-            let required = policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One));
+        Asker::Token { claims, holder, vouched_for } => {
+            let required = match holder {
+                TokenHolder::User(user) => {
+                    let policy = config.factors.policy_for(user, now);
+                    policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One))
+                }
+                TokenHolder::Client(_) => AssuranceLevel::One,
+            };
             let bearer = Bearer {
                 scope: Scope::known_in(&claims.scope),
                 client: ClientId::parse(&claims.client_id)?,
                 claims: claims.as_ref().clone(),
-                user: Arc::new(user.as_ref().clone()),
+                holder: holder.clone(),
                 vouched_for: *vouched_for,
             };
             Credential::Bearer(Arc::new(bearer), required)

@@ -23,7 +23,10 @@ fn scopes_of_an_application_have_texts_in_both_languages() {
         ("{}".to_owned(), "app[0].scopes: is empty; write a table such as"),
         ("[\"a\"]".to_owned(), "app[0].scopes: is an array; write a table such as"),
         ("{ a = 1 }".to_owned(), "app[0].scopes.\"a\": is an integer; write a table such as"),
-        ("{ a = { en = \"\", tr = \"A\" } }".to_owned(), "app[0].scopes.\"a\".en: \"\" is not one line of 1 to 120 visible characters"),
+        (
+            "{ a = { en = \"\", tr = \"A\" } }".to_owned(),
+            "app[0].scopes.\"a\".en: \"\" is not one line of 1 to 120 visible characters",
+        ),
         ("{ a = { en = \"A\" } }".to_owned(), "app[0].scopes.\"a\".tr: is missing; write what the scope permits"),
         ("{ a = { en = \"A\", tr = \"A\", de = \"A\" } }".to_owned(), "app[0].scopes.\"a\".de: unknown key"),
         ("{ email = \"A\" }".to_owned(), "app[0].scopes.\"email\": is a scope of Sealgate itself"),
