@@ -204,6 +204,9 @@ impl ClientSettings {
         if let Some(written) = self.redirect_uris.as_deref().map(some) {
             client.redirect_uris = uris("redirect URI", &written, &mut faults);
         }
+        if client.redirect_uris.is_empty() && !self.leaves_service(client) {
+            faults.push(client_rules::NO_REDIRECT_URI.to_owned());
+        }
         if let Some(written) = self.post_logout_redirect_uris.as_deref().map(some) {
             client.post_logout_redirect_uris = uris("post-logout redirect URI", &written, &mut faults);
         }
@@ -227,9 +230,6 @@ impl ClientSettings {
         }
         self.apply_auth_method(client, input).unwrap_or_else(|fault| faults.push(fault));
         self.apply_service(client, input, &mut faults);
-        if client.redirect_uris.is_empty() && client.service.is_none() {
-            faults.push(client_rules::NO_REDIRECT_URI.to_owned());
-        }
         client.consent = self.consent.unwrap_or(client.consent);
         self.apply_details(client, &mut faults);
         let retry = self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied();
@@ -251,6 +251,14 @@ impl ClientSettings {
             client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
         }
         Ok(())
+    }
+
+    /// Returns whether the client has access in its own name after the changes.
+    fn leaves_service(&self, client: &Client) -> bool {
+        match &self.services {
+            Some(written) => written.iter().any(|text| !text.is_empty()),
+            None => client.service.is_some(),
+        }
     }
 
     fn apply_service(&self, client: &mut Client, input: &SettingsInput<'_>, faults: &mut Vec<String>) {

@@ -235,12 +235,7 @@ fn decide(
         in_progress: false,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id cannot be read")?;
-    if let Credential::Bearer(bearer, _) = &credential
-        && rule.access != Access::Public
-    {
-        let audience = policy::matching_audience(&access_request, rule, &bearer.claims.aud);
-        explanation.audience = audience.map(str::to_owned);
-    }
+    explanation.audience = audience(&access_request, &credential);
     match policy::decide(&access_request, &credential) {
         Ok(permit) => {
             let upstream = Some(ExplainedUpstream::new(app, rule, permit.path_and_query.path()));
@@ -261,6 +256,16 @@ fn decide(
         }
         Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..explanation }),
         Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..explanation }),
+    }
+}
+
+/// Returns the audience for which the rule accepts the token.
+fn audience(asked: &AccessRequest<'_>, credential: &Credential) -> Option<String> {
+    match credential {
+        Credential::Bearer(bearer, _) if asked.rule.access != Access::Public => {
+            policy::matching_audience(asked, asked.rule, &bearer.claims.aud).map(str::to_owned)
+        }
+        _ => None,
     }
 }
 

@@ -86,7 +86,7 @@ enum Proof<'a> {
     Foreign(Option<&'a str>, Option<UnixTime>),
     /// Application password, which proves no sign-in.
     Program(&'a Program),
-    /// Token of a client in its own name. Nobody has signed in, so the token has no level and no age.
+    /// Token of a client in its own name. No user has signed in, so the token has no level and no age.
     Client,
 }
 
