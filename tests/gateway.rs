@@ -67,6 +67,8 @@ mod resources;
 mod route_upstreams;
 #[path = "gateway/rules.rs"]
 mod rules;
+#[path = "gateway/services.rs"]
+mod services;
 #[path = "gateway/sessions.rs"]
 mod sessions;
 #[path = "gateway/shared_origin.rs"]

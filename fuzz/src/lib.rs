@@ -58,6 +58,7 @@ pub fn client(client_type: ClientType) -> Client {
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: None,
         approval: None,
         disabled: None,
         from_configuration: false,

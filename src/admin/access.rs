@@ -89,7 +89,8 @@ async fn page_of_client(
 ) -> Result<(BTreeSet<SessionId>, Option<GrantId>), CommandError> {
     let filter = GrantFilter { client: Some(client.clone()), ..GrantFilter::default() };
     let page = context.store.grants(&filter, after, PAGE).await?;
-    Ok((page.grants.iter().map(|grant| grant.session).collect(), page.next))
+    let of_users = page.grants.iter().filter(|grant| !grant.is_service);
+    Ok((of_users.map(|grant| grant.session).collect(), page.next))
 }
 
 async fn revoke_of_user(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
@@ -151,7 +152,8 @@ async fn revoke_grant(context: &CommandContext<'_>, id: GrantId) -> Result<Answe
     if !context.store.end_grant(id, EndReason::Administrator, context.clock.now()).await? {
         return Err(absent());
     }
-    let event = context.event(AuditKind::GrantsEnded).for_subject(grant.subject).with_client(&grant.client);
+    let event = context.event(AuditKind::GrantsEnded).with_client(&grant.client);
+    let event = if grant.is_service { event } else { event.for_subject(grant.subject) };
     context.record(event.with_grant(id)).await;
     Ok(EndedAnswer { grant: Some(id), grants_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }

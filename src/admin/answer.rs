@@ -34,6 +34,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::resource::ResourceAccess;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
+use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::session::{Session, SessionId, SignIn};
 use sealgate_domain::source::{SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
@@ -360,6 +361,8 @@ shown! {
         default_max_age: u64 = client.details.default_max_age;
         default_scope: Scope = client.details.default_scope;
         level: AssuranceLevel = client.level;
+        /// Access in the client's own name.
+        service: ServiceAccess = client.service.clone();
         /// Whether the configuration file defines the client. Commands cannot change such a client.
         from_configuration: bool = client.from_configuration.then_some(true);
         grants_ended: usize = None;
@@ -503,15 +506,16 @@ shown! {
     /// A grant of a client, without its tokens.
     pub GrantAnswer of grant: Grant {
         grant: GrantId = grant.id;
-        sub: Subject = grant.subject;
         client_id: ClientId = grant.client;
-        sid: SessionId = grant.session;
         scope: Scope = grant.scope;
-        auth_time: UnixTime = grant.auth_time;
         created_at: UnixTime = grant.created_at;
         expires_at: UnixTime = grant.expires_at;
         refreshed: Option<u32> = grant.refresh.map(|refresh| refresh.generation);
     } optional {
+        /// User of the grant. Absent if the client gets tokens in its own name.
+        sub: Subject = Some(grant.subject).filter(|_| !grant.is_service);
+        sid: SessionId = Some(grant.session).filter(|_| !grant.is_service);
+        auth_time: UnixTime = Some(grant.auth_time).filter(|_| !grant.is_service);
         /// Resource of the tokens.
         resource: ResourceAccess = grant.resource;
     }

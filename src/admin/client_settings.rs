@@ -1,20 +1,25 @@
 //! Settings of clients, changes to the settings, and their validation.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::arguments;
 use super::arguments::Setting;
 use crate::users::UserRef;
+use sealgate_config::{App, service_problem};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::profile::is_group;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
+use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
@@ -33,8 +38,8 @@ pub struct NewClient {
     /// Whether the client can keep a secret
     #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
     pub client_type: ClientType,
-    /// Redirect URI: https, or http on localhost; compared byte for byte; can be repeated
-    #[arg(long = "redirect-uri", value_name = "URI", required = true)]
+    /// Redirect URI: https, or http on localhost; compared byte for byte; can be repeated; required without --service
+    #[arg(long = "redirect-uri", value_name = "URI", required_unless_present = "services")]
     pub redirect_uris: Vec<String>,
     /// Post-logout redirect URI; can be repeated
     #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
@@ -64,6 +69,15 @@ pub struct NewClient {
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level)]
     #[serde(default)]
     pub level: Option<AssuranceLevel>,
+    /// Application for which the client gets tokens in its own name, without a user, and the scopes that it may
+    /// request, such as "wiki=wiki:read wiki:write"; can be repeated
+    #[arg(id = "services", long = "service", value_name = "APP=SCOPES")]
+    #[serde(default)]
+    pub services: Vec<String>,
+    /// Group of the client in requests in its own name; can be repeated
+    #[arg(long = "service-group", value_name = "GROUP", requires = "services")]
+    #[serde(default)]
+    pub service_groups: Vec<String>,
 }
 
 /// Changes to a client's settings. Settings that are not given stay unchanged.
@@ -131,6 +145,13 @@ pub struct ClientSettings {
     /// or "none"
     #[arg(long, value_name = "LEVEL|none", value_parser = arguments::level_or_none)]
     pub(super) level: Option<Setting<AssuranceLevel>>,
+    /// Application for which the client gets tokens in its own name, without a user, and the scopes that it may
+    /// request, such as "wiki=wiki:read wiki:write", replacing all current ones; can be repeated; '' for none
+    #[arg(long = "service", value_name = "APP=SCOPES")]
+    pub(super) services: Option<Vec<String>>,
+    /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
+    #[arg(long = "service-group", value_name = "GROUP")]
+    pub(super) service_groups: Option<Vec<String>>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub(super) owner: Option<Setting<UserRef>>,
@@ -154,7 +175,9 @@ impl<T: Clone> Setting<T> {
 }
 
 /// Values from the server that a change of settings needs.
-pub(super) struct SettingsInput {
+pub(super) struct SettingsInput<'a> {
+    /// Protected applications.
+    pub(super) apps: &'a [App],
     /// Secret for a client that becomes confidential.
     pub(super) secret: ClientSecret,
     pub(super) owner: Option<Subject>,
@@ -169,7 +192,7 @@ impl ClientSettings {
     }
 
     /// Applies the changes to a client, or returns every error.
-    pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput) -> Result<(), Vec<String>> {
+    pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
         if let Some(name) = &self.name {
             faults.extend(client_rules::check_name(name).err());
@@ -180,9 +203,9 @@ impl ClientSettings {
             |written: &[String]| -> Vec<String> { written.iter().filter(|text| !text.is_empty()).cloned().collect() };
         if let Some(written) = self.redirect_uris.as_deref().map(some) {
             client.redirect_uris = uris("redirect URI", &written, &mut faults);
-            if written.is_empty() {
-                faults.push(client_rules::NO_REDIRECT_URI.to_owned());
-            }
+        }
+        if client.redirect_uris.is_empty() && !self.leaves_service(client) {
+            faults.push(client_rules::NO_REDIRECT_URI.to_owned());
         }
         if let Some(written) = self.post_logout_redirect_uris.as_deref().map(some) {
             client.post_logout_redirect_uris = uris("post-logout redirect URI", &written, &mut faults);
@@ -206,6 +229,7 @@ impl ClientSettings {
             }
         }
         self.apply_auth_method(client, input).unwrap_or_else(|fault| faults.push(fault));
+        self.apply_service(client, input, &mut faults);
         client.consent = self.consent.unwrap_or(client.consent);
         self.apply_details(client, &mut faults);
         let retry = self.refresh_retry_seconds.as_ref().and_then(Setting::value).copied();
@@ -217,7 +241,7 @@ impl ClientSettings {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    fn apply_auth_method(&self, client: &mut Client, input: &SettingsInput) -> Result<(), String> {
+    fn apply_auth_method(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), String> {
         let client_type = self.client_type.unwrap_or(client.client_type);
         if client_type != client.client_type {
             client.client_type = client_type;
@@ -227,6 +251,32 @@ impl ClientSettings {
             client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
         }
         Ok(())
+    }
+
+    /// Returns whether the client has access in its own name after the changes.
+    fn leaves_service(&self, client: &Client) -> bool {
+        match &self.services {
+            Some(written) => written.iter().any(|text| !text.is_empty()),
+            None => client.service.is_some(),
+        }
+    }
+
+    fn apply_service(&self, client: &mut Client, input: &SettingsInput<'_>, faults: &mut Vec<String>) {
+        let before = client.service.clone().unwrap_or_default();
+        let apps = self.services.as_ref().map(|written| services(written, faults)).unwrap_or(before.apps);
+        let groups = self.service_groups.as_ref().map(|written| service_groups(written, faults));
+        let service = ServiceAccess { groups: groups.unwrap_or(before.groups), apps };
+        if service.apps.is_empty() {
+            if self.service_groups.as_ref().is_some_and(|groups| groups.iter().any(|group| !group.is_empty())) {
+                faults.push(NO_SERVICE.to_owned());
+            }
+            client.service = None;
+            return;
+        }
+        if client.service.as_ref() != Some(&service) || self.client_type.is_some() {
+            check_service(&client.id, client.client_type, &service, input.apps, faults);
+        }
+        client.service = Some(service);
     }
 
     fn apply_details(&self, client: &mut Client, faults: &mut Vec<String>) {
@@ -253,7 +303,7 @@ impl ClientSettings {
 
     /// Transfers a client to another owner. If the client was vouched for and the new owner is a
     /// developer, the client stays approved until the developer changes it.
-    fn transfer(&self, client: &mut Client, input: &SettingsInput) {
+    fn transfer(&self, client: &mut Client, input: &SettingsInput<'_>) {
         if self.owner.is_none() {
             return;
         }
@@ -263,6 +313,49 @@ impl ClientSettings {
             client.approval = Some(input.decision);
         }
     }
+}
+
+const NO_SERVICE: &str = "groups of a client need --service, because users have their own groups";
+
+/// Parses the access of a client in its own name. Empty texts remove all.
+pub(super) fn services(written: &[String], faults: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut apps = BTreeMap::new();
+    for text in written.iter().filter(|text| !text.is_empty()) {
+        match client_rules::service(text) {
+            Ok((app, scopes)) => {
+                if apps.insert(app.clone(), scopes).is_some() {
+                    faults.push(format!("the application {app} is repeated"));
+                }
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    apps
+}
+
+/// Parses the groups of a client. Empty texts remove all.
+pub(super) fn service_groups(written: &[String], faults: &mut Vec<String>) -> BTreeSet<String> {
+    let mut groups = BTreeSet::new();
+    for group in written.iter().filter(|group| !group.is_empty()) {
+        if is_group(group) {
+            groups.insert(group.clone());
+        } else {
+            faults.push(format!("the group {group:?} is invalid; write 1 to 100 visible characters"));
+        }
+    }
+    groups
+}
+
+/// Checks whether a client may have this access in its own name.
+pub(super) fn check_service(
+    id: &ClientId,
+    client_type: ClientType,
+    service: &ServiceAccess,
+    apps: &[App],
+    faults: &mut Vec<String>,
+) {
+    faults.extend(client_rules::check_service(id, client_type).err());
+    faults.extend(service_problem(apps, service));
 }
 
 /// Parses URIs of this kind, without duplicates.

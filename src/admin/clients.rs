@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
-use super::client_settings::{ClientSettings, NewClient, SettingsInput, client_secret, uris};
+use super::client_settings::{
+    ClientSettings, NewClient, SettingsInput, check_service, client_secret, service_groups, services, uris,
+};
 use super::command::ClientCommand;
 use super::context::{CommandContext, CommandError, PAGE};
 use crate::users;
+use sealgate_config::App;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, MAX_SECRETS,
@@ -19,6 +22,7 @@ use sealgate_domain::grant::EndReason;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
+use sealgate_domain::service::ServiceAccess;
 use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
@@ -59,7 +63,7 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
 }
 
 async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, CommandError> {
-    let checked = check(&new)?;
+    let checked = check(&new, context.apps)?;
     let now = context.clock.now();
     let secret = (new.client_type == ClientType::Confidential).then(|| fresh_secret(context));
     let client = Client {
@@ -71,7 +75,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         redirect_uris: checked.redirect_uris,
         post_logout_redirect_uris: checked.post_logout_redirect_uris,
         scope: checked.scope,
-        grant_types: vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
+        grant_types: checked.grant_types,
         consent: new.consent,
         state: ClientState::Enabled,
         created_at: now,
@@ -82,6 +86,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         refresh_retry_seconds: new.refresh_retry_seconds,
         token_limit: new.token_limit,
         level: new.level,
+        service: checked.service,
         approval: None,
         disabled: None,
         from_configuration: false,
@@ -103,14 +108,16 @@ struct ParsedClient {
     post_logout_redirect_uris: Vec<RedirectUri>,
     scope: Scope,
     default_scope: Option<Scope>,
+    grant_types: Vec<GrantType>,
+    service: Option<ServiceAccess>,
 }
 
 /// Parses the values of a new client and reports every error at once.
-fn check(new: &NewClient) -> Result<ParsedClient, CommandError> {
+fn check(new: &NewClient, apps: &[App]) -> Result<ParsedClient, CommandError> {
     let mut faults = Vec::new();
     faults.extend(client_rules::check_id(&new.id).err());
     faults.extend(client_rules::check_name(&new.name).err());
-    if new.redirect_uris.is_empty() {
+    if new.redirect_uris.is_empty() && new.services.is_empty() {
         faults.push(client_rules::NO_REDIRECT_URI.to_owned());
     }
     let redirect_uris = uris("redirect URI", &new.redirect_uris, &mut faults);
@@ -130,10 +137,29 @@ fn check(new: &NewClient) -> Result<ParsedClient, CommandError> {
         AuthMethod::None
     });
     faults.extend(client_rules::check_refresh_retry(new.refresh_retry_seconds).err());
+    let service = ServiceAccess {
+        apps: services(&new.services, &mut faults),
+        groups: service_groups(&new.service_groups, &mut faults),
+    };
+    let service = Some(service).filter(|_| !new.services.is_empty());
+    if let Some(service) = &service {
+        check_service(&new.id, new.client_type, service, apps, &mut faults);
+    }
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    Ok(ParsedClient { auth_method, redirect_uris, post_logout_redirect_uris, scope, default_scope })
+    // Without a redirect URI, there are no codes.
+    let grant_types =
+        if redirect_uris.is_empty() { Vec::new() } else { vec![GrantType::AuthorizationCode, GrantType::RefreshToken] };
+    Ok(ParsedClient {
+        auth_method,
+        redirect_uris,
+        post_logout_redirect_uris,
+        scope,
+        default_scope,
+        grant_types,
+        service,
+    })
 }
 
 fn fresh_secret(context: &CommandContext<'_>) -> Secret {
@@ -165,6 +191,7 @@ async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSetti
     };
     let (secret, now) = (fresh_secret(context), context.clock.now());
     let means = SettingsInput {
+        apps: context.apps,
         secret: client_secret(&secret, now),
         owner,
         decision: ClientDecision { by: context.authority, at: now },

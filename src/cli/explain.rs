@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -12,12 +13,14 @@ use super::output::{Output, printable};
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_admin::{Answer, UserRef, arguments};
 use sealgate_config::LoginAccount;
+use sealgate_core::tokens::bearer::TokenHolder;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
 use sealgate_domain::oauth::jwt;
 use sealgate_domain::oauth::jwt::Unverified;
 use sealgate_domain::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
+use sealgate_domain::service::ServiceClient;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_gateway::{Asker, Explanation, IdentityHeader, explain};
@@ -126,17 +129,26 @@ fn by_token(
     if now >= claims.exp {
         return Ok(Err(Some("exp")));
     }
-    let (Some(subject), Some(client)) = (Subject::parse(&claims.sub), ClientId::parse(&claims.client_id)) else {
-        return Ok(Err(None));
+    let Some(client) = ClientId::parse(&claims.client_id) else { return Ok(Err(None)) };
+    let mut show = |client: &ClientId| match access.ask(&Command::Client(ClientCommand::Show(client.clone().into())))? {
+        Answer::Client(client) => Ok(client),
+        _ => Err(CommandFailure::other_answer()),
     };
-    let user = find(UserRef::Sub(subject), access)?;
-    if !user.is_enabled() {
-        return Ok(Err(Some("sub")));
-    }
-    let Answer::Client(client) = access.ask(&Command::Client(ClientCommand::Show(client.into())))? else {
-        return Err(CommandFailure::other_answer());
+    let (holder, vouched_for) = if claims.is_of_service() {
+        let shown = show(&client)?;
+        let Some(service) = shown.service.clone() else { return Ok(Err(Some("sub"))) };
+        let (name, groups) = (shown.client_name.clone(), service.groups);
+        (TokenHolder::Client(Arc::new(ServiceClient { id: client, name, groups })), shown.vouched_for)
+    } else {
+        let Some(subject) = Subject::parse(&claims.sub) else { return Ok(Err(None)) };
+        let vouched_for = show(&client)?.vouched_for;
+        let user = find(UserRef::Sub(subject), access)?;
+        if !user.is_enabled() {
+            return Ok(Err(Some("sub")));
+        }
+        (TokenHolder::User(Arc::new(user)), vouched_for)
     };
-    Ok(Ok(Asker::Token { claims: Box::new(claims), user: Box::new(user), vouched_for: client.vouched_for }))
+    Ok(Ok(Asker::Token { claims: Box::new(claims), holder, vouched_for }))
 }
 
 /// Returns the holder of another issuer's token, like [`by_token`], if an application accepts the

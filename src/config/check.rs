@@ -102,7 +102,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -164,7 +164,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let login = login(root.section("login"), upstreams.as_deref());
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
-    let clients = clients::clients(&mut root, files);
+    let clients = clients::clients(&mut root, apps.as_deref(), files);
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);

@@ -63,7 +63,7 @@ pub use issuer::{IssuerUrl, KeySource, TrustedIssuer, authority, is_loopback_hos
 pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use maintenance::Maintenance;
-pub use resources::AppScope;
+pub use resources::{AppScope, service_problem};
 pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;

@@ -8,6 +8,7 @@ use super::app_hosts::AppHosts;
 use super::settings::Config;
 use sealgate_domain::language::Language;
 use sealgate_domain::resource::{DeclaredResource, FoundResource, Resources};
+use sealgate_domain::service::ServiceAccess;
 
 /// Scope of an application, with its texts for the consent page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,6 +48,26 @@ impl Config {
     }
 }
 
+/// Returns why a client cannot have this access to applications. `None` if it can.
+pub fn service_problem(apps: &[App], service: &ServiceAccess) -> Option<String> {
+    service.apps.iter().find_map(|(name, scopes)| {
+        let Some(app) = apps.iter().find(|app| app.name == *name) else {
+            return Some(format!("{name:?} is not an application; write the name of an [[app]]"));
+        };
+        if !app.is_resource() {
+            return Some(format!(
+                "the application {name} is not a resource, so there are no tokens for it; set its scopes, or \
+                 issuer_audience = false"
+            ));
+        }
+        let declared = |scope: &&String| app.scopes.iter().any(|declared| declared.name == **scope);
+        let unknown = scopes.iter().find(|scope| !declared(scope))?;
+        let known: Vec<_> = app.scopes.iter().map(|scope| scope.name.as_str()).collect();
+        let known = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        Some(format!("the application {name} does not declare the scope {unknown:?}; {known}"))
+    })
+}
+
 impl Resources for Config {
     fn has_any(&self) -> bool {
         self.apps.iter().any(App::is_resource)
@@ -58,6 +79,7 @@ impl Resources for Config {
         let origin = id.strip_suffix('/').unwrap_or(id);
         match self.app_at_origin(origin) {
             Some(app) if app.is_resource() => FoundResource::Declared(DeclaredResource {
+                app: app.name.clone(),
                 id: origin.to_owned(),
                 scopes: app.scopes.iter().map(|scope| scope.name.clone()).collect(),
                 issuer_audience: app.issuer_audience,

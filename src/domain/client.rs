@@ -10,6 +10,7 @@ use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
 use crate::scope::{Scope, ScopeValue};
 use crate::secret::{Secret, SecretHash};
+use crate::service::ServiceAccess;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
@@ -284,6 +285,10 @@ pub struct Client {
     /// `None` if any level is accepted. Only an operator or an administrator can set the level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<AssuranceLevel>,
+    /// Permission to get tokens in the client's own name, without a user. `None` if it has none. Only
+    /// an operator can grant it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceAccess>,
     /// Approval by an administrator. A client that an operator created needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,

@@ -2,12 +2,14 @@
 //!
 //! Errors are sentences without a final period, for the operator.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use crate::client::{AuthMethod, Client, ClientId, ClientType, GrantType, INTERNAL_CLIENT, MAX_REFRESH_RETRY};
 use crate::profile::{MAX_NAME_LENGTH, is_line};
 use crate::redirect_uri::RedirectUri;
 use crate::scope::{Scope, ScopeValue};
+use crate::user::Subject;
 
 /// Maximum number of URIs of each kind.
 const MAX_URIS: usize = 100;
@@ -74,6 +76,34 @@ pub fn check_refresh_retry(seconds: Option<u64>) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("a refresh token can be retried for at most {MAX_REFRESH_RETRY} seconds"))
+}
+
+/// Checks whether a client may get tokens in its own name.
+///
+/// # Errors
+/// Returns an error if the client is public, or if its id could be the `sub` of a user.
+pub fn check_service(id: &ClientId, client_type: ClientType) -> Result<(), String> {
+    if client_type == ClientType::Public {
+        return Err("only a confidential client can get tokens in its own name, because it needs a secret".to_owned());
+    }
+    // The `sub` of the tokens is the client's id (RFC 9068 §5).
+    if Subject::parse(id.as_str()).is_some() {
+        return Err("a client whose ID is a UUID cannot get tokens in its own name; use another ID".to_owned());
+    }
+    Ok(())
+}
+
+/// Parses the access of a client to one application: `APP`, or `APP=SCOPE SCOPE`.
+///
+/// # Errors
+/// Returns an error if the name is missing.
+pub fn service(text: &str) -> Result<(String, BTreeSet<String>), String> {
+    let (app, scopes) = text.split_once('=').unwrap_or((text, ""));
+    if app.is_empty() || app.contains(char::is_whitespace) {
+        return Err(format!("{text:?} names no application; write \"wiki=wiki:read wiki:write\""));
+    }
+    let scopes = scopes.split(' ').filter(|scope| !scope.is_empty()).map(str::to_owned).collect();
+    Ok((app.to_owned(), scopes))
 }
 
 /// Parses a redirect URI. `kind` names it in the error.
@@ -205,6 +235,7 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
         ("token_limit", before.token_limit != after.token_limit),
         ("level", before.level != after.level),
+        ("service", before.service != after.service),
         ("owner", before.owner != after.owner),
     ];
     settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()

@@ -186,7 +186,8 @@ pub enum GrantState {
     },
 }
 
-/// Authorization of a client by a user, from an authorization code.
+/// Authorization of a client by a user, from an authorization code. Or the permission of a client to
+/// act in its own name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: GrantId,
@@ -209,6 +210,10 @@ pub struct Grant {
     /// Refresh token, if `offline_access` was granted.
     #[serde(default)]
     pub refresh: Option<Refresh>,
+    /// Whether the client gets tokens in its own name ([`crate::service`]). `subject` is then no user,
+    /// and `session` no session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_service: bool,
 }
 
 /// Classification of a presented refresh token (RFC 6749 §6, RFC 9700 §4.14.2).
@@ -331,6 +336,7 @@ mod tests {
             expires_at: NOW.plus(MONTH),
             state: GrantState::Active,
             refresh: Some(Refresh { generation: 0, current: token.hash(), expires_at: NOW.plus(MONTH), parent: None }),
+            is_service: false,
         }
     }
 

@@ -42,6 +42,7 @@ pub mod resource;
 pub mod scope;
 pub mod search_filter;
 pub mod secret;
+pub mod service;
 pub mod session;
 pub mod source;
 pub mod source_check;

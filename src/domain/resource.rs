@@ -78,6 +78,8 @@ pub fn of_token(
 /// Resource as the configuration declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeclaredResource {
+    /// Name of the application.
+    pub app: String,
     /// Identifier of the resource: the origin of the application.
     pub id: String,
     /// Scopes that the resource declares.
@@ -180,6 +182,7 @@ mod tests {
         fn find(&self, id: &str) -> FoundResource {
             match id {
                 "https://wiki.test" => FoundResource::Declared(DeclaredResource {
+                    app: "wiki".to_owned(),
                     id: id.to_owned(),
                     scopes: BTreeSet::from(["wiki:read".to_owned()]),
                     issuer_audience: true,

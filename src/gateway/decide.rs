@@ -37,6 +37,7 @@ use sealgate_core::tokens::bearer::BearerFault;
 use sealgate_core::web::context::Body;
 use sealgate_core::web::failure::{Failure, error};
 use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 
@@ -391,7 +392,10 @@ impl Gateway {
         }
         match ctx.sealgate.bearer(token, ctx.now).await {
             Ok(bearer) => {
-                let required = ctx.level_in_force(&bearer.user).await.map_err(|error| ctx.failed(&error))?;
+                let required = match bearer.user() {
+                    Some(user) => ctx.level_in_force(user).await.map_err(|error| ctx.failed(&error))?,
+                    None => AssuranceLevel::One,
+                };
                 Ok(Credential::Bearer(bearer, required))
             }
             Err(BearerFault::Invalid) => Err(refuse_token(ctx)),

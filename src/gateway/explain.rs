@@ -24,7 +24,7 @@ use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
 use sealgate_config::{Access, App, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
-use sealgate_core::tokens::bearer::Bearer;
+use sealgate_core::tokens::bearer::{Bearer, TokenHolder};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -42,7 +42,7 @@ pub enum Asker {
     /// A client with a valid access token that has these claims.
     Token {
         claims: Box<AccessTokenClaims>,
-        user: Box<User>,
+        holder: TokenHolder,
         /// Whether an operator created the token's client, or an administrator approved the client.
         vouched_for: bool,
     },
@@ -235,12 +235,7 @@ fn decide(
         in_progress: false,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id cannot be read")?;
-    if let Credential::Bearer(bearer, _) = &credential
-        && rule.access != Access::Public
-    {
-        let audience = policy::matching_audience(&access_request, rule, &bearer.claims.aud);
-        explanation.audience = audience.map(str::to_owned);
-    }
+    explanation.audience = audience(&access_request, &credential);
     match policy::decide(&access_request, &credential) {
         Ok(permit) => {
             let upstream = Some(ExplainedUpstream::new(app, rule, permit.path_and_query.path()));
@@ -250,7 +245,7 @@ fn decide(
             let is_session = matches!(credential, Credential::Browser(_)) && rule.access != Access::Public;
             let login = app.login.as_ref().filter(|_| is_session).map(|login| match who {
                 Some(Principal::Local(user)) => login.account_of(user).clone(),
-                Some(Principal::Foreign(_)) | None => login.account.clone(),
+                Some(Principal::Foreign(_) | Principal::Client(_)) | None => login.account.clone(),
             });
             Ok(Explanation { forwarded: true, reason: "forwarded", headers, login, upstream, ..explanation })
         }
@@ -261,6 +256,16 @@ fn decide(
         }
         Err(refused @ Refused::Unknown) => Ok(Explanation { reason: refused.as_str(), ..explanation }),
         Err(refused) => Ok(Explanation { reason: refused.as_str(), claim: refused.claim(), ..explanation }),
+    }
+}
+
+/// Returns the audience for which the rule accepts the token.
+fn audience(asked: &AccessRequest<'_>, credential: &Credential) -> Option<String> {
+    match credential {
+        Credential::Bearer(bearer, _) if asked.rule.access != Access::Public => {
+            policy::matching_audience(asked, asked.rule, &bearer.claims.aud).map(str::to_owned)
+        }
+        _ => None,
     }
 }
 
@@ -275,14 +280,19 @@ fn split(url: &str) -> Option<(&str, &str)> {
 fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credential> {
     Some(match asker {
         Asker::Anonymous => Credential::Anonymous,
-        Asker::Token { claims, user, vouched_for } => {
-            let policy = config.factors.policy_for(user, now);
-            let required = policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One));
+        Asker::Token { claims, holder, vouched_for } => {
+            let required = match holder {
+                TokenHolder::User(user) => {
+                    let policy = config.factors.policy_for(user, now);
+                    policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One))
+                }
+                TokenHolder::Client(_) => AssuranceLevel::One,
+            };
             let bearer = Bearer {
                 scope: Scope::known_in(&claims.scope),
                 client: ClientId::parse(&claims.client_id)?,
                 claims: claims.as_ref().clone(),
-                user: Arc::new(user.as_ref().clone()),
+                holder: holder.clone(),
                 vouched_for: *vouched_for,
             };
             Credential::Bearer(Arc::new(bearer), required)

@@ -27,7 +27,7 @@ use crate::principal::Principal;
 use crate::route::Rule;
 use crate::upstream_target::UpstreamTarget;
 use sealgate_config::{Access, App, IdentityHeaders, Maintenance, Sticky};
-use sealgate_core::tokens::bearer::Bearer;
+use sealgate_core::tokens::bearer::{Bearer, TokenHolder};
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
@@ -86,6 +86,8 @@ enum Proof<'a> {
     Foreign(Option<&'a str>, Option<UnixTime>),
     /// Application password, which proves no sign-in.
     Program(&'a Program),
+    /// Token of a client in its own name. No user has signed in, so the token has no level and no age.
+    Client,
 }
 
 impl Proof<'_> {
@@ -116,7 +118,14 @@ impl Proof<'_> {
             }
             Self::Claims(claims, in_force) => {
                 required.level = required.level.max(*in_force);
-                required.judge_reached(AssuranceLevel::parse(&claims.acr).or(any), || Some(claims.auth_time), now)
+                required.judge_reached(AssuranceLevel::parse(&claims.acr).or(any), || claims.auth_time, now)
+            }
+            Self::Client => {
+                return match rule.max_age {
+                    _ if !rule.acr.is_empty() => Err(Refused::Acr(required.level)),
+                    Some(max_age) => Err(Refused::TooOld(max_age)),
+                    None => Ok(()),
+                };
             }
             Self::Foreign(acr, at) => {
                 let is_named = any.is_some() || acr.is_some_and(named);
@@ -139,7 +148,7 @@ impl Credential {
     pub(super) fn who(&self) -> Option<Principal<'_>> {
         match self {
             Self::Anonymous => None,
-            Self::Bearer(bearer, _) => Some(Principal::Local(&bearer.user)),
+            Self::Bearer(bearer, _) => Some(principal(bearer)),
             Self::Foreign(foreign) => Some(Principal::Foreign(foreign)),
             Self::Browser(signed_in) => Some(Principal::Local(&signed_in.user)),
             Self::Program(program) => Some(Principal::Local(&program.user)),
@@ -151,7 +160,7 @@ impl Credential {
     pub(super) fn user(&self) -> Option<&User> {
         match self {
             Self::Anonymous | Self::Foreign(_) => None,
-            Self::Bearer(bearer, _) => Some(&bearer.user),
+            Self::Bearer(bearer, _) => bearer.user(),
             Self::Browser(signed_in) => Some(&signed_in.user),
             Self::Program(program) => Some(&program.user),
         }
@@ -376,7 +385,11 @@ fn judge<'a, 'c>(
         (Access::Public, _) => return Ok(None),
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer, required)) => {
             judge_token(asked, rule, bearer)?;
-            (Principal::Local(&bearer.user), Proof::Claims(&bearer.claims, *required))
+            let proof = match bearer.holder {
+                TokenHolder::User(_) => Proof::Claims(&bearer.claims, *required),
+                TokenHolder::Client(_) => Proof::Client,
+            };
+            (principal(bearer), proof)
         }
         (Access::Bearer | Access::SignedIn, Credential::Foreign(foreign)) => {
             judge_foreign(asked, rule, foreign)?;
@@ -400,6 +413,14 @@ fn judge<'a, 'c>(
     }
     proof.judge(rule, asked.now)?;
     Ok(Some(who))
+}
+
+/// Returns the user or client whom a token identifies.
+fn principal(bearer: &Bearer) -> Principal<'_> {
+    match &bearer.holder {
+        TokenHolder::User(user) => Principal::Local(user),
+        TokenHolder::Client(client) => Principal::Client(client),
+    }
 }
 
 fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -> Result<(), Refused<'a>> {
@@ -557,14 +578,14 @@ mod tests {
                 jti: "j".into(),
                 client_id: "c1".into(),
                 scope: scope.into(),
-                auth_time: TIME,
+                auth_time: Some(TIME),
                 acr: acr.into(),
                 amr: vec![],
                 grant_id: "g".into(),
                 groups: None,
             },
             scope: Scope::parse(scope).unwrap(),
-            user: Arc::new(anna()),
+            holder: TokenHolder::User(Arc::new(anna())),
             client: ClientId::parse("c1").unwrap(),
             vouched_for: true,
         };

@@ -176,6 +176,8 @@ pub enum TokenKind {
     Id,
     Refresh,
     Code,
+    /// Access token that a client got in its own name.
+    Service,
 }
 
 /// Outcome of a sign-in attempt.
@@ -195,7 +197,7 @@ pub enum Replayed {
 }
 
 impl TokenKind {
-    const ALL: [Self; 4] = [Self::Access, Self::Id, Self::Refresh, Self::Code];
+    const ALL: [Self; 5] = [Self::Access, Self::Id, Self::Refresh, Self::Code, Self::Service];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -203,6 +205,7 @@ impl TokenKind {
             Self::Id => "id_token",
             Self::Refresh => "refresh_token",
             Self::Code => "code",
+            Self::Service => "service_access_token",
         }
     }
 }

@@ -79,6 +79,7 @@ mod openidconnect;
 mod own_logins;
 mod ready;
 mod reload;
+mod resources;
 mod restart;
 mod rotation;
 mod route_upstreams;

@@ -156,6 +156,7 @@ pub(crate) async fn grant(store: &Store, subject: Subject, client: &str) -> Gran
         expires_at: now.plus(Duration::from_hours(1)),
         state: GrantState::Active,
         refresh: None,
+        is_service: false,
     };
     let loaded = store.code(&hash).await.unwrap().unwrap();
     assert_eq!(store.redeem_code(&loaded, &grant).await.unwrap(), Committed::Yes);

@@ -16,6 +16,11 @@ read -r port admin rp < <(node tests/support/free_ports.mjs 3)
 configure "$port" "$admin" <<END
 [form_post]
 clients = ["web"]
+[[app]]
+name = "wiki"
+host = "wiki.localhost"
+upstreams = ["http://127.0.0.1:$rp"]
+scopes = { "wiki:read" = "Read pages", "wiki:write" = "Change pages" }
 END
 
 # The environment of a relying party. SIGNED_OUT_PAGE is for relying parties that protect all other
@@ -36,6 +41,13 @@ CLIENT_SECRET=$(sealgate client add "$CLIENT_ID" --name Web --type confidential 
 [ -n "$CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export CLIENT_SECRET
 sealgate client add "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
+
+# A client that gets tokens in its own name, for one application.
+export SERVICE_CLIENT_ID=backup RESOURCE="http://wiki.localhost:$port"
+SERVICE_CLIENT_SECRET=$(sealgate client add "$SERVICE_CLIENT_ID" --name Backup --type confidential \
+    --service "wiki=wiki:read" --json | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
+[ -n "$SERVICE_CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
+export SERVICE_CLIENT_SECRET
 
 serve
 

@@ -9,7 +9,7 @@ use sealgate_domain::client::{AuthMethod, ConsentRule, GrantType};
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::secret::{Secret, base64url};
 
-use super::{REQUIRED, fault, faults, lines, parse};
+use super::{REQUIRED, fault, faults, lines, parse, starts};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -224,4 +224,55 @@ fn a_reload_names_each_changed_key_of_a_client() {
     assert_eq!(live(REQUIRED, &hashed), ["client wiki: added"]);
     assert_eq!(live(&hashed, REQUIRED), ["client wiki: removed"]);
     assert!(live(&hashed, &hashed).is_empty());
+}
+
+#[test]
+fn access_without_a_user_is_for_confidential_clients_and_resources() {
+    let wiki = "[[app]]\nname = \"wiki\"\nhost = \"wiki.example.com\"\nupstreams = [\"http://127.0.0.1:8081\"]\n";
+    let scopes = "scopes = { read = \"Read\", write = \"Change\" }\n";
+    let text = |service: &str, app: &str| {
+        let client = format!(
+            "[[client]]\nid = \"backup\"\nname = \"Backup\"\ntype = \"confidential\"\nsecret_hash = \"{}\"\n{service}\n",
+            hash()
+        );
+        format!("{REQUIRED}{client}{app}")
+    };
+    let resource = format!("{wiki}{scopes}");
+    let service = "service = { app = \"wiki\", scopes = [\"read\"] }";
+    let config = parse(&text(&format!("{service}\nservice_groups = [\"jobs\"]"), &resource));
+    let client = &config.clients[0].client;
+    let access = client.service.as_ref().unwrap();
+    assert_eq!((&access.apps["wiki"], &access.groups), (&["read".to_owned()].into(), &["jobs".to_owned()].into()));
+    assert!(client.grant_types.is_empty() && client.redirect_uris.is_empty());
+    for (service, app, problem) in [
+        ("", &*resource, "client[0].redirect_uris: is missing"),
+        (service, "", "client[0].service: \"wiki\" is not an application"),
+        (service, wiki, "client[0].service: the application wiki is not a resource"),
+        (
+            "service = { app = \"wiki\", scopes = [\"x\"] }",
+            &resource,
+            "client[0].service: the application wiki does not declare",
+        ),
+        ("service = { scopes = [] }", &resource, "client[0].service.app: is missing"),
+        (
+            "service = [{ app = \"wiki\" }, { app = \"wiki\" }]",
+            &resource,
+            "client[0].service[1].app: \"wiki\" is repeated",
+        ),
+        (
+            "redirect_uris = [\"https://a.test/cb\"]\nservice_groups = [\"a\"]",
+            &resource,
+            "client[0].service_groups: has no effect",
+        ),
+    ] {
+        starts(&fault(&text(service, app)), problem);
+    }
+    let public =
+        text(service, &resource).replace("\"confidential\"", "\"public\"").replace("secret_hash", "#secret_hash");
+    starts(&fault(&public), "client[0].service: only a confidential client");
+    let uuid = text(service, &resource).replace("\"backup\"", "\"01010101-0101-4101-8101-010101010101\"");
+    starts(&fault(&uuid), "client[0].service: a client whose ID is a UUID");
+    let issuer =
+        "[[trusted_issuer]]\nname = \"client\"\nissuer = \"https://login.example.net/\"\naudiences = [\"a\"]\n";
+    starts(&fault(&format!("{REQUIRED}{issuer}")), "trusted_issuer[0].name: \"client\" begins the names of clients");
 }

@@ -261,6 +261,7 @@ async fn grants_are_found_by_user_and_client_after_an_import() {
         expires_at: LATER,
         state: GrantState::Active,
         refresh: None,
+        is_service: false,
     };
     let value = serde_json::to_value(&grant).unwrap();
     records.push(json!({"table": "grant", "key": base64url(&[9; 16]), "version": 1, "value": value}));

@@ -128,6 +128,7 @@ async fn granted(store: &Store, caller: u8) -> RefreshToken {
         expires_at: NOW.plus(MONTH),
         state: GrantState::Active,
         refresh: Some(Refresh { generation: 0, current: token.hash(), expires_at: NOW.plus(MONTH), parent: None }),
+        is_service: false,
     };
     let code = store.code(&hash).await.unwrap().unwrap();
     assert_eq!(store.redeem_code(&code, &grant).await.unwrap(), Committed::Yes);

@@ -29,6 +29,8 @@ async fn add(provider: &Provider, id: &str) -> String {
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        services: Vec::new(),
+        service_groups: Vec::new(),
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
     let answer = execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();

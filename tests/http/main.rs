@@ -48,6 +48,7 @@ mod audit;
 mod authorize;
 mod authorize_by_post;
 mod client_auth;
+mod client_credentials;
 mod clock;
 mod cluster;
 mod cluster_limits;

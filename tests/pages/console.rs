@@ -1,5 +1,7 @@
 //! Console pages with sample data.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
@@ -12,6 +14,7 @@ use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
+use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::username::Username;
@@ -70,6 +73,10 @@ fn client(sample: &Sample, public: bool) -> Client {
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: Some(ServiceAccess {
+            apps: BTreeMap::from([("wiki".to_owned(), BTreeSet::from(["wiki:read".to_owned()]))]),
+            groups: BTreeSet::from(["backup".to_owned()]),
+        }),
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
         from_configuration: false,

@@ -42,6 +42,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -1,9 +1,9 @@
 //! Checks of `[[client]]`. The rules are the same as those of the command line.
 
 use super::super::file::Section;
-use super::factors;
-use crate::DefinedClient;
+use super::{address, factors};
 use crate::disk::Files;
+use crate::{App, DefinedClient, service_problem};
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
     MAX_REFRESH_RETRY, MAX_SECRETS,
@@ -14,13 +14,14 @@ use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::{SecretHash, from_base64url};
+use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum number of clients in the file. One commit stores all of them.
 const MAX_CLIENTS: usize = 256;
 
 /// Parses all `[[client]]` tables.
-pub(super) fn clients(root: &mut Section<'_, '_>, files: &Files) -> Option<Vec<DefinedClient>> {
+pub(super) fn clients(root: &mut Section<'_, '_>, apps: Option<&[App]>, files: &Files) -> Option<Vec<DefinedClient>> {
     let sections = root.sections("client");
     if sections.len() > MAX_CLIENTS {
         root.fault(
@@ -30,11 +31,17 @@ pub(super) fn clients(root: &mut Section<'_, '_>, files: &Files) -> Option<Vec<D
     }
     let mut taken = Vec::new();
     // Parse all clients before dropping any with errors, so that all errors are reported.
-    let clients: Vec<_> = sections.into_iter().map(|section| client(section, files, &mut taken)).collect();
+    let clients: Vec<_> = sections.into_iter().map(|section| client(section, apps, files, &mut taken)).collect();
     clients.into_iter().collect()
 }
 
-fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>) -> Option<DefinedClient> {
+#[expect(clippy::too_many_lines, reason = "one statement for each key of a client")]
+fn client(
+    mut section: Section<'_, '_>,
+    apps: Option<&[App]>,
+    files: &Files,
+    taken: &mut Vec<ClientId>,
+) -> Option<DefinedClient> {
     let id = section.required_text("id", "write the client's ID, such as \"wiki\"", |text| {
         let id = ClientId::try_from(text.to_owned()).map_err(|rule| format!("{text:?} is not a client ID; {rule}"))?;
         client_rules::check_id(&id)?;
@@ -57,7 +64,18 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
     let secrets = secrets(&mut section, files, client_type);
     let kind = "redirect URI";
     let allowed = "write a list such as [\"https://wiki.example.com/callback\"]";
-    let redirect_uris = section.required_texts("redirect_uris", allowed, |text| client_rules::redirect_uri(kind, text));
+    let service = service(&mut section, apps);
+    if let (Some(_), Some(id), Some(client_type)) = (&service, &id, client_type)
+        && let Err(problem) = client_rules::check_service(id, client_type)
+    {
+        section.fault("service", &problem);
+    }
+    let uri = |text: &str| client_rules::redirect_uri(kind, text);
+    let redirect_uris = if service.is_some() {
+        section.some_texts("redirect_uris", allowed, uri).unwrap_or_default()
+    } else {
+        section.required_texts("redirect_uris", allowed, uri)
+    };
     let redirect_uris = distinct(&section, "redirect_uris", kind, redirect_uris);
     let kind = "post-logout redirect URI";
     let allowed = "write a list such as [\"https://wiki.example.com/\"]";
@@ -72,11 +90,15 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
         let grant_type = known.into_iter().find(|grant| grant.as_str() == text);
         grant_type.ok_or_else(|| format!("{text:?} is not known; write \"authorization_code\" or \"refresh_token\""))
     });
-    let grant_types = client_rules::grant_types(&grant_types.unwrap_or_else(|| known.into()));
-    let grant_types = grant_types.unwrap_or_else(|problem| {
-        section.fault("grant_types", &format!("{problem}; write it too"));
+    // Without a redirect URI, there are no codes.
+    let grant_types = if redirect_uris.is_empty() && grant_types.is_none() {
         Vec::new()
-    });
+    } else {
+        client_rules::grant_types(&grant_types.unwrap_or_else(|| known.into())).unwrap_or_else(|problem| {
+            section.fault("grant_types", &format!("{problem}; write it too"));
+            Vec::new()
+        })
+    };
     let consents = [("ask", ConsentRule::Ask), ("implied", ConsentRule::Implied)];
     let consent = section.choice("consent", &consents).unwrap_or(ConsentRule::Ask);
     let description = section.text("description", "write one sentence", |text| {
@@ -125,11 +147,38 @@ fn client(mut section: Section<'_, '_>, files: &Files, taken: &mut Vec<ClientId>
         refresh_retry_seconds: refresh_retry.map(|retry| retry.as_secs()),
         token_limit,
         level,
+        service,
         approval: None,
         disabled: None,
         from_configuration: true,
     };
     Some(DefinedClient { client, adopt })
+}
+
+/// Parses the access of a client in its own name.
+fn service(client: &mut Section<'_, '_>, apps: Option<&[App]>) -> Option<ServiceAccess> {
+    let groups = client.texts("service_groups", "write a list of group names", address::name);
+    let sections = client
+        .one_or_more_sections("service", "write { app = \"wiki\", scopes = [\"wiki:read\"] }, or a list of these");
+    let mut service = ServiceAccess { groups: groups.into_iter().flatten().collect(), ..ServiceAccess::default() };
+    for mut section in sections {
+        let app = section.required_text("app", "write the name of an [[app]]", address::app_name);
+        let scopes = section.texts("scopes", "write a list of scopes of the application", address::name);
+        let Some(app) = app else { continue };
+        if service.apps.insert(app.clone(), scopes.into_iter().flatten().collect()).is_some() {
+            section.fault("app", &format!("{app:?} is repeated; write each application once"));
+        }
+    }
+    if !client.has("service") {
+        if client.has("service_groups") {
+            client.fault("service_groups", "has no effect without service; set both, or leave both out");
+        }
+        return None;
+    }
+    if let Some(problem) = apps.and_then(|apps| service_problem(apps, &service)) {
+        client.fault("service", &problem);
+    }
+    Some(service)
 }
 
 /// Reads the secrets. A client may use each of them until it is removed from the file.

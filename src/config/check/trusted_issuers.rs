@@ -9,6 +9,7 @@ use crate::file::Section;
 use crate::{IssuerUrl, KeySource, TrustedIssuer, is_loopback_host};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::{ClaimNames, MAX_TOKEN_LENGTH, TrustTerms};
+use sealgate_domain::service::RESERVED_ISSUER;
 
 /// Maximum number of trusted issuers. The server fetches the keys of each periodically.
 const MAX_TRUSTED_ISSUERS: usize = 32;
@@ -39,6 +40,11 @@ fn trusted_issuer(
 ) -> Option<TrustedIssuer> {
     let name = section.required_text("name", "write a short name of a-z, 0-9, - and _", |text| {
         let name = short_name(text)?;
+        if name == RESERVED_ISSUER {
+            return Err(format!(
+                "{text:?} begins the names of clients in identity headers (client:ID); use a different name"
+            ));
+        }
         if taken.names.contains(&name) {
             return Err(format!("{text:?} is another trusted issuer's name; use a different name"));
         }

@@ -24,6 +24,8 @@ use sealgate_domain::grant::GrantId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::SecretHash;
+use sealgate_domain::service;
+use sealgate_domain::service::ServiceClient;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::{Store, StoreError};
@@ -36,10 +38,28 @@ pub struct Bearer {
     pub claims: AccessTokenClaims,
     /// Scope of this server. [`AccessTokenClaims::scope`] also has the scopes of the resource.
     pub scope: Scope,
-    pub user: Arc<User>,
+    pub holder: TokenHolder,
     pub client: ClientId,
     /// Whether an authorized party vouches for the client: see [`Client::is_vouched_for`].
     pub vouched_for: bool,
+}
+
+/// User or client whom a token identifies.
+#[derive(Debug, Clone)]
+pub enum TokenHolder {
+    User(Arc<User>),
+    /// Client that got the token in its own name.
+    Client(Arc<ServiceClient>),
+}
+
+impl Bearer {
+    /// Returns the user. `None` if the client got the token in its own name.
+    pub fn user(&self) -> Option<&User> {
+        match &self.holder {
+            TokenHolder::User(user) => Some(user),
+            TokenHolder::Client(_) => None,
+        }
+    }
 }
 
 /// Reason why a token is rejected.
@@ -59,6 +79,8 @@ pub struct Bearers(Cache<[u8; 32], Entry>);
 #[derive(Clone)]
 struct Entry {
     bearer: Arc<Bearer>,
+    /// Subject of the grant, which selects the counter.
+    subject: Subject,
     access_counter: u64,
     keys: u64,
 }
@@ -95,9 +117,7 @@ impl Bearers {
                 self.0.remove(&key);
                 return Err(BearerFault::Invalid);
             }
-            Some(entry)
-                if entry.keys == keys && entry.access_counter == store.access_counter(entry.bearer.user.sub) =>
-            {
+            Some(entry) if entry.keys == keys && entry.access_counter == store.access_counter(entry.subject) => {
                 return Ok(entry.bearer);
             }
             Some(entry) if entry.keys != keys && !issuer.names_a_published_key(token) => {
@@ -107,7 +127,7 @@ impl Bearers {
             Some(entry) => entry.bearer.claims.clone(),
             None => issuer.access_token(token, now).ok_or(BearerFault::Invalid)?,
         };
-        let subject = Subject::parse(&claims.sub).ok_or(BearerFault::Invalid)?;
+        let subject = subject_of(&claims).ok_or(BearerFault::Invalid)?;
         // Read the counter before the queries, so that a later revocation invalidates the entry.
         let access_counter = store.access_counter(subject);
         let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
@@ -115,9 +135,17 @@ impl Bearers {
             return Err(BearerFault::Invalid);
         };
         let bearer = Arc::new(bearer);
-        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), access_counter, keys });
+        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), subject, access_counter, keys });
         Ok(bearer)
     }
+}
+
+/// Returns the subject of the token's grant.
+fn subject_of(claims: &AccessTokenClaims) -> Option<Subject> {
+    if claims.is_of_service() {
+        return ClientId::parse(&claims.client_id).map(|client| service::subject_of(&client));
+    }
+    Subject::parse(&claims.sub)
 }
 
 /// Returns the token's data if the token is not revoked and its grant, client and user are active.
@@ -134,17 +162,23 @@ async fn look_up(
     let scope = Scope::known_in(&claims.scope);
     let registered = clients::may_be_registered(&client).then_some(&client);
     let standing = store.token_standing(grant, registered, subject, &claims.jti).await?;
-    let grant_is_active = standing.grant.is_some_and(|grant| grant.is_active());
+    let is_service = claims.is_of_service();
+    let grant_is_active = standing.grant.is_some_and(|grant| grant.is_active() && grant.is_service == is_service);
     let registered = match registered {
         Some(_) => standing.client.map(|client| clients::as_configured(config, client)),
         None => clients::configured(config, &client),
     };
     let registered = registered.filter(Client::is_enabled);
-    let user = standing.user.filter(User::is_enabled);
-    let (Some(user), Some(registered), true) = (user, registered, grant_is_active) else { return Ok(None) };
-    if standing.is_revoked {
-        return Ok(None);
-    }
+    let (Some(registered), true, false) = (registered, grant_is_active, standing.is_revoked) else { return Ok(None) };
+    let holder = if is_service {
+        // The operator may have removed the permission since the token was issued.
+        let is_allowed = service::still_allows(&registered, &claims, config);
+        let client = ServiceClient::from_client(&registered).filter(|_| is_allowed);
+        client.map(|client| TokenHolder::Client(Arc::new(client)))
+    } else {
+        standing.user.filter(User::is_enabled).map(|user| TokenHolder::User(Arc::new(user)))
+    };
+    let Some(holder) = holder else { return Ok(None) };
     let vouched_for = registered.is_vouched_for();
-    Ok(Some(Bearer { claims, scope, user: Arc::new(user), client, vouched_for }))
+    Ok(Some(Bearer { claims, scope, holder, client, vouched_for }))
 }

@@ -145,6 +145,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -132,9 +132,14 @@ pub struct AccessTokenClaims {
     pub jti: String,
     /// Client that received the token.
     pub client_id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    pub auth_time: UnixTime,
+    /// Time of the user's sign-in. Absent in a token without a user, like `acr` and `amr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth_time: Option<UnixTime>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub acr: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amr: Vec<String>,
     /// Private claim with the id of the grant. The token becomes invalid when the grant ends.
     pub grant_id: String,
@@ -149,7 +154,8 @@ pub struct AccessTokenClaims {
 pub struct AssertionClaims {
     pub iss: String,
     pub aud: String,
-    /// User of the request. If `sub` contains a colon, a trusted issuer has identified the user.
+    /// User of the request. If `sub` contains a colon, a trusted issuer has identified the user, or the
+    /// request has no user but a client (`client:ID`).
     pub sub: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
@@ -166,6 +172,14 @@ pub struct AssertionClaims {
     pub sid: Option<String>,
     pub iat: UnixTime,
     pub exp: UnixTime,
+}
+
+impl AccessTokenClaims {
+    /// Returns whether the client got the token in its own name (RFC 9068 §2.2: `sub` is then the
+    /// client).
+    pub fn is_of_service(&self) -> bool {
+        self.sub == self.client_id
+    }
 }
 
 /// Audience of a token: one value or several (RFC 7519 §4.1.3).

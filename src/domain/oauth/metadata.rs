@@ -20,7 +20,7 @@ pub struct ProviderMetadata {
     pub scopes_supported: Vec<&'static str>,
     pub response_types_supported: [&'static str; 1],
     pub response_modes_supported: Vec<&'static str>,
-    pub grant_types_supported: [&'static str; 2],
+    pub grant_types_supported: Vec<&'static str>,
     pub subject_types_supported: [&'static str; 1],
     pub id_token_signing_alg_values_supported: [&'static str; 1],
     pub token_endpoint_auth_methods_supported: [&'static str; 3],
@@ -40,9 +40,10 @@ impl ProviderMetadata {
     /// Creates the document of this issuer.
     ///
     /// The document always names the registration endpoint, even if the operator disabled
-    /// registration (docs/explanation/protocol-tokens.md). The scope `groups` with its claim, and the response mode
-    /// `form_post`, are included only if the operator enabled them.
-    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool) -> Self {
+    /// registration (docs/explanation/protocol-tokens.md). The scope `groups` with its claim, the response mode
+    /// `form_post`, and the grant type `client_credentials` are included only if the operator enabled
+    /// them.
+    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool, services: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");
@@ -61,7 +62,10 @@ impl ProviderMetadata {
                 .into_iter()
                 .chain(form_post.then_some("form_post"))
                 .collect(),
-            grant_types_supported: ["authorization_code", "refresh_token"],
+            grant_types_supported: ["authorization_code", "refresh_token"]
+                .into_iter()
+                .chain(services.then_some("client_credentials"))
+                .collect(),
             subject_types_supported: ["public"],
             id_token_signing_alg_values_supported: ["RS256"],
             token_endpoint_auth_methods_supported: METHODS,

@@ -14,6 +14,7 @@ use crate::pkce::CodeVerifier;
 use crate::resource::{self, DeclaredResource, ResourceAccess, Resources};
 use crate::scope::{Scope, ScopeValue, UnknownScope};
 use crate::secret::Secret;
+use crate::service;
 use crate::time::UnixTime;
 use crate::user::Subject;
 
@@ -40,6 +41,9 @@ pub enum TokenRequest {
         /// Resource of the token (RFC 8707 §2.2).
         resource: Option<DeclaredResource>,
     },
+    /// `grant_type=client_credentials`. The fields are what the client may use of the resource, and
+    /// what it requests.
+    Service { allowed: ResourceAccess, requested: ResourceAccess },
 }
 
 /// Scope of a refresh: values of this server, and scopes of a resource.
@@ -75,6 +79,10 @@ impl TokenRequest {
         }
         let grant_type =
             form.required("grant_type", Refusal::invalid_request("The parameter grant_type is missing."))?;
+        if grant_type == "client_credentials" && resources.has_any() {
+            let resource = resource::requested(form, &client.id, resources)?;
+            return Self::service(form, client, resource.as_ref());
+        }
         let grant = match grant_type {
             "authorization_code" => GrantType::AuthorizationCode,
             "refresh_token" => GrantType::RefreshToken,
@@ -111,6 +119,12 @@ impl TokenRequest {
             return Err(Refusal::invalid_request("The parameter code_verifier is missing."));
         }
         Ok(Self::Code { code: Secret::new(code), redirect_uri: redirect_uri.to_owned(), verifier, resource })
+    }
+
+    fn service(form: &Params, client: &Client, resource: Option<&DeclaredResource>) -> Result<Self, Refusal> {
+        let requested = service::requested(form, client, resource)?;
+        let allowed = resource.zip(client.service.as_ref()).and_then(|(resource, own)| own.to_resource(resource));
+        Ok(Self::Service { allowed: allowed.unwrap_or_else(|| requested.clone()), requested })
     }
 
     fn refresh(form: &Params, resource: Option<DeclaredResource>, resources: &dyn Resources) -> Result<Self, Refusal> {

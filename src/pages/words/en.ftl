@@ -826,6 +826,8 @@ uri-own-host = Line { $line }: only an administrator can register an address on 
 client-id = Client ID
 client-issuer = Issuer
 client-since = Registered
+client-service = Access without a user
+client-service-groups = Groups without a user
 client-token-limit = Limit at the token endpoint
 client-token-limit-is =
     { $limit ->

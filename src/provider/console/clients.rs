@@ -90,6 +90,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // A client that an administrator registers is approved.

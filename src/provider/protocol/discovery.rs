@@ -18,7 +18,8 @@ const METADATA_CACHE_SECONDS: u32 = 3600;
 pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
-    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post);
+    let services = config.clients.iter().any(|defined| defined.client.service.is_some());
+    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post, services);
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 

@@ -137,6 +137,7 @@ fn client(
         refresh_retry_seconds: None,
         token_limit: None,
         level: None,
+        service: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -11,6 +11,7 @@ use http::StatusCode;
 
 use crate::protocol::client_auth;
 use crate::protocol::client_auth::Caller;
+use crate::protocol::client_credentials;
 use sealgate_core::tokens::issuer::Tokens;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -65,6 +66,9 @@ async fn grant_tokens(
         }
         TokenRequest::Refresh { token, scope, resource } => {
             refresh(ctx, caller, &token, scope.as_ref(), resource.as_ref(), received).await
+        }
+        TokenRequest::Service { allowed, requested } => {
+            client_credentials::issue(ctx, caller, &allowed, &requested).await
         }
     }
 }
@@ -310,6 +314,7 @@ fn grant(ctx: &RequestContext<'_>, code: &Code, key: &GrantKey, first: Option<&R
         expires_at: ctx.now.plus(lifetime),
         state: GrantState::Active,
         refresh,
+        is_service: false,
     }
 }
 

@@ -37,7 +37,8 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     };
     let hash = SecretHash::for_secret(token.as_bytes());
     ctx.charge(Bucket::UserInfo, &LimitKey::text(Bucket::UserInfo.name(), hash.as_bytes())).await?;
-    let unmet = ctx.level_above(&bearer.claims.acr, &bearer.user).await?;
+    let user = bearer.user().ok_or(Failure::Bearer(Some(INVALID)))?;
+    let unmet = ctx.level_above(&bearer.claims.acr, user).await?;
     // Counting the request may have waited for the cluster's database, so the verified data may be
     // outdated.
     store.ensure_current(&basis)?;
@@ -48,8 +49,8 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     if let Some(level) = unmet {
         return Err(Failure::WeakBearer(level));
     }
-    let claims = UserClaims::for_user(&bearer.user, bearer.scope);
-    Ok(Response::json(StatusCode::OK, &UserInfo { sub: bearer.user.sub.to_string(), claims }))
+    let claims = UserClaims::for_user(user, bearer.scope);
+    Ok(Response::json(StatusCode::OK, &UserInfo { sub: user.sub.to_string(), claims }))
 }
 
 /// Returns the presented token and its verified content.
@@ -64,7 +65,7 @@ async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bear
     match ctx.sealgate.bearer(token, ctx.now).await {
         Ok(bearer) if bearer.claims.aud.contains(ctx.sealgate.config.issuer.as_str()) => {
             // It is unknown whether the user still has access.
-            if ctx.sealgate.sources.is_stale(&bearer.user, ctx.now) {
+            if bearer.user().is_some_and(|user| ctx.sealgate.sources.is_stale(user, ctx.now)) {
                 return Err(Failure::Unavailable);
             }
             if ctx.sealgate.sources.needs_sign_in(&bearer.user, ctx.now) {

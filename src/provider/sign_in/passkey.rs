@@ -49,7 +49,7 @@ pub(crate) async fn passkey_page(ctx: &RequestContext<'_>) -> Result<Response, F
             return Ok(page.retry_after(seconds));
         }
     };
-    let (waiting, proceeded) = sign_in_with(ctx, waiting, credential_json, keep).await?;
+    let (waiting, proceeded) = Box::pin(sign_in_with(ctx, waiting, credential_json, keep)).await?;
     if let Some(response) = proceeded.respond(ctx, &waiting) {
         guesses.give_back(ctx);
         return Ok(response);

@@ -106,6 +106,15 @@ impl Store {
         self.load(table::grant(id)).await
     }
 
+    /// Stores a new grant. Returns a conflict if there is a grant with the same id.
+    pub async fn add_grant(&self, grant: &Grant) -> Result<Committed, StoreError> {
+        let key = table::grant(grant.id);
+        let mut changes = record::create(key.clone(), grant)?;
+        changes.put.push((table::expiry(grant.expires_at, &key), Vec::new()));
+        changes.put.extend(entries(grant).map(|entry| (entry, Vec::new())));
+        self.commit(changes).await
+    }
+
     /// Replaces a loaded grant.
     pub async fn update_grant(&self, loaded: &Loaded<Grant>, next: &Grant) -> Result<Committed, StoreError> {
         self.commit(record::replace(loaded, next)?).await

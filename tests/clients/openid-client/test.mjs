@@ -47,3 +47,23 @@ async function wholeFlow(name, id, authentication) {
 await wholeFlow("client_secret_basic", CLIENT_ID, oidc.ClientSecretBasic(CLIENT_SECRET));
 await wholeFlow("client_secret_post", CLIENT_ID, oidc.ClientSecretPost(CLIENT_SECRET));
 await wholeFlow("public", PUBLIC_CLIENT_ID, oidc.None());
+
+// A client in its own name, without a user.
+const { SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, RESOURCE } = process.env;
+const options = { execute: [oidc.allowInsecureRequests] };
+const secret = oidc.ClientSecretBasic(SERVICE_CLIENT_SECRET);
+const service = await oidc.discovery(new URL(ISSUER), SERVICE_CLIENT_ID, {}, secret, options);
+const tokens = await oidc.clientCredentialsGrant(service, { resource: RESOURCE, scope: "wiki:read" });
+const claims = JSON.parse(Buffer.from(tokens.access_token.split(".")[1], "base64url"));
+assert.deepEqual([claims.aud, claims.sub, claims.scope], [RESOURCE, SERVICE_CLIENT_ID, "wiki:read"]);
+assert.deepEqual([tokens.scope, tokens.refresh_token, tokens.id_token], ["wiki:read", undefined, undefined]);
+for (const [parameters, error] of [
+  [{}, "invalid_target"],
+  [{ resource: ISSUER }, "invalid_target"],
+  [{ resource: RESOURCE, scope: "wiki:write" }, "invalid_scope"],
+]) {
+  await assert.rejects(oidc.clientCredentialsGrant(service, parameters), { error });
+}
+await assert.rejects(oidc.fetchUserInfo(service, tokens.access_token, oidc.skipSubjectCheck));
+await oidc.tokenRevocation(service, tokens.access_token);
+console.log("ok client_credentials");
