@@ -45,5 +45,6 @@ pub mod source;
 pub mod time;
 pub mod totp;
 pub mod user;
+pub mod user_list;
 pub mod username;
 pub mod webauthn;

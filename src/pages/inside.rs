@@ -65,6 +65,7 @@ pub enum Done {
     User,
     /// The sessions and tokens of a user were revoked.
     UserRevoked,
+    UserDeleted,
     UserInvited,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
@@ -74,7 +75,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 24] = [
+    const ALL: [(Self, &'static str); 25] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -95,6 +96,7 @@ impl Done {
         (Self::ClientState, "client-state"),
         (Self::User, "user"),
         (Self::UserRevoked, "user-revoked"),
+        (Self::UserDeleted, "user-deleted"),
         (Self::UserInvited, "user-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
@@ -133,6 +135,7 @@ impl Done {
             Self::ClientState => t.done_client_state(),
             Self::User => t.done_user(),
             Self::UserRevoked => t.done_user_revoked(),
+            Self::UserDeleted => t.done_user_deleted(),
             Self::UserInvited => t.done_user_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),

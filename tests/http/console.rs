@@ -12,6 +12,8 @@ mod kept_form;
 mod level;
 mod once;
 mod reset_link;
+mod user_list;
+mod user_profile;
 mod without_address;
 
 use std::time::Duration;

@@ -12,14 +12,16 @@ use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
+use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientTestPage,
     ClientTestProblem, ClientsPage, ConfirmPage, GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage,
-    NewUserPage, ResetState, SettingsPage, UserAppLogins, UserFactors, UserField, UserInvitation, UserLine, UserPage,
-    UsersPage,
+    NewUserPage, ResetState, SettingsPage, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter,
+    UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
@@ -120,6 +122,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         Done::ClientState,
         Done::User,
         Done::UserRevoked,
+        Done::UserDeleted,
         Done::UserInvited,
         Done::InvitationWithdrawn,
     ] {
@@ -198,6 +201,7 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
             user: &user,
             own: false,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows: &[], next: None },
             own_session: None,
             factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
@@ -217,6 +221,43 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
     ]
 }
 
+/// Returns the page of a user with this form for the profile.
+fn profile_page(
+    inside: &Inside<'_>,
+    sample: &Sample,
+    user: &User,
+    profile: Option<TypedProfile<'_>>,
+    faults: &[UserField],
+) -> String {
+    html(&UserPage {
+        inside: inside.clone(),
+        csrf: sample.csrf,
+        user,
+        own: false,
+        typed: None,
+        profile,
+        accesses: AccessTable { rows: &[], next: None },
+        own_session: None,
+        factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
+        invitation: UserInvitation::default(),
+        app_logins: None,
+        may_send_reset_link: false,
+        password: None,
+        link: None,
+        faults,
+    })
+}
+
+/// Returns a user of a directory, without a phone number.
+fn of_directory(sample: &Sample) -> User {
+    let link = SourceLink {
+        source: SourceName::parse("corp").expect("a name"),
+        id: SourceId::from_bytes(b"1").expect("an id"),
+    };
+    let source = UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: AT };
+    User { source: Some(source), phone_number: None, ..sample.user() }
+}
+
 /// Returns the pages about users in every state.
 #[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
@@ -229,24 +270,54 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor, is_reset: false, invitation: None };
-    let invited = |user, state| UserLine { invitation: Some(state), ..row(user, None, None) };
+    let line = |user: User, signed_in_at, factor, state| {
+        let listed = ListedUser { sub: user.sub, signed_in_at, factor, is_reset: false, state };
+        UserLine { user, listed }
+    };
+    let (enabled, none) = (ListedState::Enabled, ListedState::NoCredential);
+    let mut reset = line(nobody.clone(), None, None, ListedState::Disabled);
+    reset.listed.is_reset = true;
     let users = [
-        row(developer.clone(), Some(AT), Some(FactorKind::Totp)),
-        row(user.clone(), Some(AT), Some(FactorKind::Passkey)),
-        row(developer, None, Some(FactorKind::SecurityKey)),
-        UserLine { is_reset: true, ..row(nobody.clone(), None, None) },
-        row(nobody.clone(), None, None),
-        invited(user.clone(), InvitationState::Invited),
-        invited(user.clone(), InvitationState::Expired),
-        invited(nobody, InvitationState::Accepted),
+        line(developer.clone(), Some(AT), Some(FactorKind::Totp), enabled),
+        line(user.clone(), Some(AT), Some(FactorKind::Passkey), enabled),
+        line(developer, None, Some(FactorKind::SecurityKey), enabled),
+        reset,
+        line(nobody.clone(), None, None, none),
+        line(user.clone(), None, None, ListedState::Invited),
+        line(User { name: String::new(), ..user.clone() }, None, None, ListedState::InvitationExpired),
     ];
-    let without_factor = Some((3, 5, AT));
-    let next = Some("/console/users?after=u1");
-    let page = |users, next| html(&UsersPage { inside: inside(), users, without_factor, wanted: account, next });
-    add("console-users", page(&users, next));
-    add("console-users-none", page(&[], None));
-    add("console-users-none-yet", page(&[], next));
+    let (groups, sources) = ([client.to_owned()], [client.to_owned()]);
+    let set = UserFilter {
+        wanted: account,
+        group: client,
+        state: Some(ListedState::Invited),
+        role: "none",
+        factor: "totp",
+        source: client,
+        sort: UserOrder::SignedIn,
+        reversed: true,
+        groups: &groups,
+        sources: &sources,
+    };
+    let orders = UserOrder::ALL.map(|order| (order, format!("/console/users?sort={}", order.as_str())));
+    let page = |users, filter, (skipped, total)| {
+        html(&UsersPage {
+            inside: inside(),
+            users,
+            filter,
+            skipped,
+            total,
+            without_factor: Some((3, 5, AT)),
+            previous: (skipped > 0).then_some("/console/users"),
+            next: (total > skipped).then_some("/console/users?page=3"),
+            orders: &orders,
+            has_sign_ins: skipped == 0,
+            most: (skipped > 0).then_some(250_000),
+        })
+    };
+    add("console-users", page(&users, UserFilter::default(), (0, 7)));
+    add("console-users-filtered", page(&users, set, (40, 100)));
+    add("console-users-none", page(&[], set, (0, 0)));
 
     let page = |faults| {
         let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
@@ -275,6 +346,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user,
             own,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows, next: None },
             own_session: None,
             factors,
@@ -310,6 +382,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user,
             own,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows, next: None },
             own_session: None,
             factors,
@@ -338,6 +411,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user: &user,
             own: false,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows: &[], next: None },
             own_session: None,
             factors: none,
@@ -372,13 +446,25 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DisableClient,
         GuardedChange::DeleteClient,
         GuardedChange::RotateSecret,
+        GuardedChange::DeleteUser,
+        GuardedChange::ChangeAddress,
+        GuardedChange::ChangeAddress,
     ]) {
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
+        let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
         let page =
-            ConfirmPage { inside: inside(), csrf, change, name, identifier: account, fields: &fields, action, cancel };
+            ConfirmPage { inside: inside(), csrf, change, name, identifier, new_address, fields: &fields, action, cancel };
         add(&format!("console-confirm-{number}"), html(&page));
     }
+    let wrong = [UserField::Name, UserField::Email, UserField::Username, UserField::Phone];
+    let typed = TypedProfile { name: person, email: account, phone_number: client, username: client };
+    for (name, faults, profile) in
+        [("wrong", &wrong[..], Some(typed)), ("taken", &[UserField::EmailTaken], None), ("phone", &wrong[3..], Some(typed))]
+    {
+        add(&format!("console-user-profile-{name}"), profile_page(&inside(), sample, &nameless, profile, faults));
+    }
+    add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
     add("console-user-own-role", page(&disabled, true, &[], None, &[UserField::OwnRole]));
     add("console-user-own", page(&disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]));
     all

@@ -26,11 +26,12 @@ const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
 /// Returns the guarded change that an action on a user's page makes, if any.
 ///
-/// For `save` see [`of_roles`].
+/// For `save` see [`of_roles`], for `save-profile` see [`super::user_profile::change`].
 pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
     match action {
         "reset-password" => Some(GuardedChange::ResetPassword),
         "disable" => Some(GuardedChange::DisableUser),
+        "delete" => Some(GuardedChange::DeleteUser),
         "revoke" => Some(GuardedChange::RevokeAccess),
         "reset-factors" => Some(GuardedChange::ResetFactors),
         _ => None,
@@ -146,6 +147,7 @@ pub(super) fn page(
         change,
         name: target.name,
         identifier: target.identifier,
+        new_address: fields.iter().find(|(name, value)| *name == "email" && !value.is_empty()).map(|(_, value)| *value),
         fields: &fields,
         action: &target.page,
         cancel: &target.page,

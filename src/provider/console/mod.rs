@@ -16,6 +16,8 @@ mod confirmation;
 mod form;
 mod kept_form;
 mod user;
+mod user_list;
+mod user_profile;
 mod users;
 
 use http::{Method, StatusCode};
@@ -80,7 +82,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Client => client::client_page(ctx, &console_user).await,
         Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
         Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
-        Area::Users => users::users_page(ctx, &console_user).await,
+        Area::Users => user_list::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
         Area::Keys => keys_page(ctx, &console_user).await,
