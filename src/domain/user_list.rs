@@ -414,9 +414,14 @@ pub fn alphabetical(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assurance::FactorId;
+    use crate::factors::TotpFactor;
+    use crate::secret::Sealed;
     use crate::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
     use crate::user::{PasswordHash, UserState};
+    use crate::totp::TotpStep;
     use crate::username::Username;
+    use crate::webauthn::UserHandle;
 
     const NOW: UnixTime = UnixTime::from_seconds(1000);
 
@@ -538,6 +543,28 @@ mod tests {
         assert_eq!(with(of_group), [1, 2]);
         assert_eq!(list.groups(), [("corp/ops".to_owned(), 1), ("staff".to_owned(), 1)]);
         assert_eq!(list.sources(), ["corp"]);
+    }
+
+    #[test]
+    fn an_authenticator_app_alone_does_not_sign_a_user_in() {
+        let user = User { password: None, ..person(1, "A") };
+        let mut factors = Factors::none(user.sub, UserHandle::from_random([1; 32]));
+        let state = |factors: &Factors| {
+            let mut list = UserList::default();
+            list.put(0, &user, Some(factors), None);
+            let listed = list.select(&query(), NOW).users.remove(0);
+            (listed.state, listed.factor)
+        };
+        assert_eq!(state(&factors), (ListedState::NoCredential, None));
+        factors.totp.push(TotpFactor {
+            id: FactorId::from_bytes([1; 16]),
+            name: String::new(),
+            added_at: NOW,
+            last_used_at: None,
+            secret: Sealed::from_bytes(Vec::new()),
+            last_step: TotpStep::at(NOW),
+        });
+        assert_eq!(state(&factors), (ListedState::NoCredential, Some(FactorKind::Totp)));
     }
 
     #[test]

@@ -107,7 +107,7 @@ async fn console_fields_store_no_invisible_characters() {
             kept.into_iter().filter(|(name, _)| *name != field).collect::<Vec<_>>()
         };
         let profile = |field: &'static str| {
-            let kept = [("action", "save-profile"), ("email", BEN), ("name", "Ben"), ("sure", "yes")];
+            let kept = [("action", "save-profile"), ("email", "ben@example.test"), ("name", "Ben"), ("sure", "yes")];
             kept.into_iter().filter(|(name, _)| *name != field).collect::<Vec<_>>()
         };
         let with = |fields: Vec<(&'static str, &'static str)>, field: &'static str, value: &str| {

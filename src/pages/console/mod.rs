@@ -1,8 +1,10 @@
 //! Console pages for developers and administrators: the frame, the pages about operation (signing
 //! keys, applications, settings), and the confirmation of a change.
 
+mod bulk;
 mod clients;
 mod form;
+mod groups;
 mod snippets;
 mod user_list;
 mod users;
@@ -14,8 +16,10 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
+pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
 pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
 pub use form::{ClientFault, ClientField, ClientForm};
+pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation,

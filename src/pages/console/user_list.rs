@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use crate::console::bulk::BulkAction;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
 use sealgate_domain::factors::FactorKind;
@@ -15,6 +16,12 @@ use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 pub struct UsersPage<'a> {
     pub inside: Inside<'a>,
     pub users: &'a [UserLine],
+    /// CSRF token of the form that changes several users.
+    pub csrf: &'a str,
+    /// Path and query of this page, which the form returns to.
+    pub back: &'a str,
+    /// Whether invitations can be sent.
+    pub may_invite: bool,
     pub filter: UserFilter<'a>,
     /// Number of users on previous pages, and number of users that match.
     pub skipped: usize,
@@ -74,7 +81,7 @@ pub struct UserLine {
 }
 
 impl UserLine {
-    fn title(&self) -> &str {
+    pub(super) fn title(&self) -> &str {
         if self.user.name.is_empty() { self.user.sign_in_name() } else { &self.user.name }
     }
 
@@ -114,6 +121,11 @@ impl Words {
 }
 
 impl UsersPage<'_> {
+    /// Returns the changes that the form offers.
+    fn actions(&self) -> impl Iterator<Item = BulkAction> {
+        BulkAction::ALL.into_iter().filter(|action| self.may_invite || *action != BulkAction::InviteAgain)
+    }
+
     /// Returns the name in the query and the words of each kind of factor.
     fn factor_kinds(&self) -> [(&'static str, Markup); 3] {
         let kinds = [FactorKind::Passkey, FactorKind::SecurityKey, FactorKind::Totp];

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, bulk, kept_form};
 use crate::request::ProviderRequest as _;
 use sealgate_core::user_list::MAX_LISTED_USERS;
 use sealgate_core::web::context::RequestContext;
@@ -10,7 +10,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::user::Role;
-use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder, UserQuery, UserSelection};
+use sealgate_domain::user_list::{ListedState, ListedUser, UserList, UserOrder, UserQuery, UserSelection};
 use sealgate_pages::console::{UserFilter, UserLine, UsersPage};
 use sealgate_pages::html;
 
@@ -85,6 +85,11 @@ impl Wanted {
 
     /// Returns the URL of another part of the list.
     fn url(&self, ctx: &RequestContext<'_>, sort: UserOrder, reversed: bool, page: usize) -> String {
+        ctx.path(&self.address(sort, reversed, page))
+    }
+
+    /// Returns the path and query of another part of the list, without the issuer's prefix.
+    fn address(&self, sort: UserOrder, reversed: bool, page: usize) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let state = self.state.map_or("", ListedState::as_str);
         let sort = if sort == UserOrder::default() { "" } else { sort.as_str() };
@@ -106,7 +111,7 @@ impl Wanted {
             }
         }
         let query = query.finish();
-        ctx.path(&if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") })
+        if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") }
     }
 }
 
@@ -119,11 +124,14 @@ fn role_named(name: &str) -> Option<Role> {
 }
 
 pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if let Some(form) = kept_form::take(ctx, console_user, PAGE).await? {
+        return bulk::resume(ctx, console_user, &form).await;
+    }
     let wanted = Wanted::read(ctx)?;
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     let (has_sign_ins, is_full) = (list.has_sign_ins(), list.is_full());
     let (query, now) = (wanted.query(ctx), ctx.now);
-    let work = move |list: &sealgate_domain::user_list::UserList| {
+    let work = move |list: &UserList| {
         let mut groups: Vec<_> = list.groups();
         groups.truncate(PROPOSED_GROUPS);
         let groups: Vec<String> = groups.into_iter().map(|(name, _)| name).collect();
@@ -146,6 +154,9 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let page = UsersPage {
         inside: console_user.inside(ctx),
         users: &users,
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(bulk::PAGE)),
+        back: &wanted.address(wanted.sort, wanted.reversed, page_number),
+        may_invite: ctx.sealgate.sends_mail(),
         filter: UserFilter {
             wanted: &wanted.find,
             group: &wanted.group,

@@ -199,6 +199,36 @@ impl Store {
         self.change_user_and(subject, None, change).await
     }
 
+    /// Changes users in one commit. Retries on conflicts. Returns the users that were changed.
+    ///
+    /// `change` returns whether it has changed the user. Its changes to `sub`, e-mail address and
+    /// username are ignored. The caller limits the number of users.
+    pub async fn change_users(
+        &self,
+        subjects: &[Subject],
+        change: impl Fn(&mut User) -> bool + Send,
+    ) -> Result<Vec<Subject>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let (mut changes, mut changed) = (Changes::default(), Vec::new());
+            for subject in subjects {
+                let Some(loaded) = self.load::<User>(table::user(*subject)).await? else { continue };
+                let mut next = loaded.value.clone();
+                if !change(&mut next) {
+                    continue;
+                }
+                next.sub = loaded.value.sub;
+                next.email.clone_from(&loaded.value.email);
+                next.username.clone_from(&loaded.value.username);
+                changes.merge(record::replace(&loaded, &next)?);
+                changed.push(*subject);
+            }
+            if changed.is_empty() || self.commit(changes).await? == Committed::Yes {
+                return Ok(changed);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
     /// Changes a user, possibly with another e-mail address or username. Retries on conflicts.
     ///
     /// Changes to `sub` are ignored. Other users can then use the previous names.
