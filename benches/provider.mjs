@@ -77,7 +77,7 @@ ${more}${further}`,
 /// Signs in with a new browser, and returns the Cookie header for the provider's own pages.
 export async function pageCookies(issuer) {
   const browser = new Browser();
-  await browser.go(new URL(`${issuer}/account`));
+  await browser.pass(new URL(`${issuer}/account`));
   return browser.cookies(new URL(issuer).hostname);
 }
 

@@ -24,7 +24,7 @@ use sealgate_domain::user_list::UserList;
 use sealgate_store::engine::EngineError;
 use sealgate_store::{AccessCounters, Store, StoreError, UserRow};
 
-/// Maximum number of users in the list, which then takes about 80 MB.
+/// Maximum number of users in the list, which then takes about 180 MB.
 pub const MAX_LISTED_USERS: usize = 250_000;
 
 /// Number of users, or of audit records, per read.
@@ -238,7 +238,9 @@ impl ListState {
                     gone.remove(&subject);
                     self.list.put(mark, &records.user, records.factors.as_ref(), records.invitation.as_ref());
                 }
-                Err(error) => tracing::warn!(%subject, %error, "the list of users lacks a user whose record is damaged"),
+                Err(error) => {
+                    tracing::warn!(%subject, %error, "the list of users lacks a user whose record is damaged");
+                }
             }
         }
         for subject in gone {
@@ -260,13 +262,11 @@ impl ListState {
                     self.list.signed_in(subject, record.id.at());
                 }
             }
-            match page.next {
-                Some(next) => pass.after = Some(next),
-                None => {
-                    self.sign_ins = SignIns { read_at: Some(pass.started_at), pass: None };
-                    return Ok(true);
-                }
-            }
+            let Some(next) = page.next else {
+                self.sign_ins = SignIns { read_at: Some(pass.started_at), pass: None };
+                return Ok(true);
+            };
+            pass.after = Some(next);
         }
         Ok(false)
     }

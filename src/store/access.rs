@@ -141,9 +141,9 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
 
 fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     match table_of(key) {
-        Some(
-            Table::User | Table::AppPasswords | Table::AppCredentials | Table::Factors | Table::AccountLinks,
-        ) => moves.push(of_key(key)),
+        Some(Table::User | Table::AppPasswords | Table::AppCredentials | Table::Factors | Table::AccountLinks) => {
+            moves.push(of_key(key));
+        }
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, None, moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),

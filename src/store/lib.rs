@@ -67,7 +67,7 @@ pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
 pub use subjects::sources::SourceOutcome;
 pub use subjects::submissions::SubmissionState;
-pub use subjects::user_rows::{UserRow, UserRecords};
+pub use subjects::user_rows::{UserRecords, UserRow};
 pub use sweep::{SweepPlace, Swept};
 
 /// Maximum number of consecutive conflicts before a change fails. Each conflict means that another

@@ -163,7 +163,11 @@ async fn each_page_of_the_console_requires_its_role() {
         let page = ben.get(path).await;
         assert!(page.status == 403 && page.text().contains("No access to the console"), "{path}: {page:?}");
         assert!(!page.text().contains(ANNA));
-        assert_eq!(ben.post(path, &[]).await.status, if path.ends_with("/new") || path.contains("name=") { 403 } else { 405 }, "{path}");
+        assert_eq!(
+            ben.post(path, &[]).await.status,
+            if path.ends_with("/new") || path.contains("name=") { 403 } else { 405 },
+            "{path}"
+        );
     }
     assert!(!ben.get("/console").await.text().contains("/console/users"));
     give(&provider, provider.ben.sub, None).await;

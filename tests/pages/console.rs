@@ -18,10 +18,11 @@ use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    AppLine, AppsPage, BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientTestPage,
-    ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage,
-    NewUserPage, ResetState, SettingsPage, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter,
-    UserInvitation, UserLine, UserPage, UsersPage,
+    AppLine, AppsPage, BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm,
+    ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage,
+    GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, KeysPage, LimitLine,
+    NewClientPage, NewUserPage, ResetState, SettingsPage, TypedProfile, UserAppLogins, UserFactors, UserField,
+    UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
@@ -271,21 +272,21 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let line = |user: User, signed_in_at, factor, state| {
+    let row_of = |user: User, signed_in_at, factor, state| {
         let listed = ListedUser { sub: user.sub, signed_in_at, factor, is_reset: false, state };
         UserLine { user, listed }
     };
     let (enabled, none) = (ListedState::Enabled, ListedState::NoCredential);
-    let mut reset = line(nobody.clone(), None, None, ListedState::Disabled);
+    let mut reset = row_of(nobody.clone(), None, None, ListedState::Disabled);
     reset.listed.is_reset = true;
     let users = [
-        line(developer.clone(), Some(AT), Some(FactorKind::Totp), enabled),
-        line(user.clone(), Some(AT), Some(FactorKind::Passkey), enabled),
-        line(developer, None, Some(FactorKind::SecurityKey), enabled),
+        row_of(developer.clone(), Some(AT), Some(FactorKind::Totp), enabled),
+        row_of(user.clone(), Some(AT), Some(FactorKind::Passkey), enabled),
+        row_of(developer, None, Some(FactorKind::SecurityKey), enabled),
         reset,
-        line(nobody.clone(), None, None, none),
-        line(user.clone(), None, None, ListedState::Invited),
-        line(User { name: String::new(), ..user.clone() }, None, None, ListedState::InvitationExpired),
+        row_of(nobody.clone(), None, None, none),
+        row_of(user.clone(), None, None, ListedState::Invited),
+        row_of(User { name: String::new(), ..user.clone() }, None, None, ListedState::InvitationExpired),
     ];
     let (groups, sources) = ([client.to_owned()], [client.to_owned()]);
     let set = UserFilter {
@@ -295,7 +296,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         role: "none",
         factor: "totp",
         source: client,
-        sort: UserOrder::SignedIn,
+        sort: UserOrder::Created,
         reversed: true,
         groups: &groups,
         sources: &sources,
@@ -457,15 +458,26 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
         let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
-        let page =
-            ConfirmPage { inside: inside(), csrf, change, name, identifier, new_address, fields: &fields, action, cancel };
+        let page = ConfirmPage {
+            inside: inside(),
+            csrf,
+            change,
+            name,
+            identifier,
+            new_address,
+            fields: &fields,
+            action,
+            cancel,
+        };
         add(&format!("console-confirm-{number}"), html(&page));
     }
     let wrong = [UserField::Name, UserField::Email, UserField::Username, UserField::Phone];
     let typed = TypedProfile { name: person, email: account, phone_number: client, username: client };
-    for (name, faults, profile) in
-        [("wrong", &wrong[..], Some(typed)), ("taken", &[UserField::EmailTaken], None), ("phone", &wrong[3..], Some(typed))]
-    {
+    for (name, faults, profile) in [
+        ("wrong", &wrong[..], Some(typed)),
+        ("taken", &[UserField::EmailTaken], None),
+        ("phone", &wrong[3..], Some(typed)),
+    ] {
         add(&format!("console-user-profile-{name}"), profile_page(&inside(), sample, &nameless, profile, faults));
     }
     add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
@@ -481,7 +493,7 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let mut add = |name: String, html: String| all.push((name, html));
     let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
     let bulk_line = |name: &str| BulkLine { name: name.to_owned(), identifier: account.to_owned() };
-    let users = [bulk_line(person), bulk_line("")];
+    let selected = [bulk_line(person), bulk_line("")];
     let skipped = [
         BulkSkip::Own,
         BulkSkip::Unchanged,
@@ -495,13 +507,24 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let fields = [("action", "disable"), ("to_group", client)];
     let page = |action, role, users, fault| {
         let back = "/console/users?page=2";
-        html(&BulkPage { inside: inside(), csrf, action, group: client, role, users, skipped: &skipped, fault, fields: &fields, back })
+        html(&BulkPage {
+            inside: inside(),
+            csrf,
+            action,
+            group: client,
+            role,
+            users,
+            skipped: &skipped,
+            fault,
+            fields: &fields,
+            back,
+        })
     };
     for action in BulkAction::ALL {
-        add(format!("console-bulk-{}", action.as_str()), page(action, None, &users, None));
+        add(format!("console-bulk-{}", action.as_str()), page(action, None, &selected, None));
     }
     for role in [ConsoleRole::Administrator, ConsoleRole::Developer] {
-        add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, Some(role), &users[..1], None));
+        add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, Some(role), &selected[..1], None));
     }
     add("console-bulk-nothing".to_owned(), page(BulkAction::Enable, None, &[], None));
     for (number, fault) in (0..).zip([BulkFault::NoUsers, BulkFault::TooMany { most: 100 }, BulkFault::Group]) {
@@ -510,9 +533,8 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
     let url = "/console/groups/members?name=staff".to_owned();
     let groups = [GroupLine { name: client.to_owned(), url, members: 12, uses: 3 }];
-    let page = |groups, wanted, next| {
-        html(&GroupsPage { inside: inside(), csrf, groups, wanted, previous: next, next })
-    };
+    let page =
+        |groups, wanted, next| html(&GroupsPage { inside: inside(), csrf, groups, wanted, previous: next, next });
     add("console-groups".to_owned(), page(&groups, "", None));
     add("console-groups-found".to_owned(), page(&groups, client, Some("/console/groups?page=2")));
     add("console-groups-none".to_owned(), page(&[], "", None));

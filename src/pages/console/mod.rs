@@ -22,8 +22,8 @@ pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
-    InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation,
-    UserPage,
+    InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,
+    UserInvitation, UserPage,
 };
 
 /// Page of the signing keys.

@@ -144,6 +144,12 @@ impl UsersPage<'_> {
         self.total as u64
     }
 
+    /// Returns whether the table has a column with the time at which each user was added. It has one
+    /// only in this order, because the page has a maximum size.
+    fn is_by_creation(&self) -> bool {
+        self.filter.sort == UserOrder::Created
+    }
+
     /// Returns the URL of the list in this order.
     fn in_order(&self, order: UserOrder) -> &str {
         self.orders.iter().find(|(known, _)| *known == order).map_or("", |(_, url)| url)

@@ -117,8 +117,7 @@ impl Plan {
             return Err(Failure::page(Problem::InvalidRequest));
         }
         let group = if action.has_group() { form.one("to_group")?.unwrap_or_default().trim() } else { "" };
-        let mut plan =
-            Self { action, group: group.to_owned(), users: Vec::new(), skipped: Vec::new(), fault: None };
+        let mut plan = Self { action, group: group.to_owned(), users: Vec::new(), skipped: Vec::new(), fault: None };
         let all = |wanted: &'static str| form.pairs().filter(move |(name, _)| *name == wanted).map(|(_, text)| text);
         let mut subjects: Vec<Subject> = all("user").filter_map(Subject::parse).collect();
         let names: Vec<&str> =
@@ -135,12 +134,11 @@ impl Plan {
             return Ok(plan);
         }
         for name in names {
-            match ctx.sealgate.store.user_by_sign_in_name(name).await? {
-                Some(user) => subjects.push(user.sub),
-                None => {
-                    let line = BulkLine { name: String::new(), identifier: name.to_owned() };
-                    plan.skipped.push((line, BulkSkip::Unknown));
-                }
+            if let Some(user) = ctx.sealgate.store.user_by_sign_in_name(name).await? {
+                subjects.push(user.sub);
+            } else {
+                let line = BulkLine { name: String::new(), identifier: name.to_owned() };
+                plan.skipped.push((line, BulkSkip::Unknown));
             }
         }
         let mut known = std::collections::BTreeSet::new();
@@ -178,9 +176,7 @@ impl Plan {
             BulkAction::InviteAgain if factors.as_ref().is_some_and(|factors| !factors.keys.is_empty()) => {
                 Some(BulkSkip::HasCredential)
             }
-            BulkAction::InviteAgain => {
-                (!user.is_enabled() || user.email.is_none()).then_some(BulkSkip::CannotInvite)
-            }
+            BulkAction::InviteAgain => (!user.is_enabled() || user.email.is_none()).then_some(BulkSkip::CannotInvite),
         }
     }
 
@@ -200,7 +196,8 @@ impl Plan {
 
 /// Returns whether a user is an administrator without the local membership in this group.
 pub(super) fn stays_administrator(ctx: &RequestContext<'_>, user: &User, group: &str) -> bool {
-    let without = User { groups: user.groups.iter().filter(|known| *known != group).cloned().collect(), ..user.clone() };
+    let without =
+        User { groups: user.groups.iter().filter(|known| *known != group).cloned().collect(), ..user.clone() };
     let role = visitor::console_role(ctx, &without.roles, |known| without.is_in_group(known));
     role == Some(ConsoleRole::Administrator)
 }

@@ -48,8 +48,8 @@ pub(super) async fn groups_page(ctx: &RequestContext<'_>, console_user: &Console
     groups.sort_by_cached_key(|(name, _)| alphabetical(name));
     let searched = alphabetical(wanted);
     groups.retain(|(name, _)| alphabetical(name).contains(&searched));
-    let last = groups.len().saturating_sub(1) / GROUPS_PER_PAGE;
-    let number = page_number(ctx)?.min(last);
+    let last_page = groups.len().saturating_sub(1) / GROUPS_PER_PAGE;
+    let number = page_number(ctx)?.min(last_page);
     let url = |number: usize| {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         if !wanted.is_empty() {
@@ -66,7 +66,7 @@ pub(super) async fn groups_page(ctx: &RequestContext<'_>, console_user: &Console
             uses: uses(ctx, name).len() as u64,
         })
         .collect();
-    let (previous, next) = ((number > 0).then(|| url(number - 1)), (number < last).then(|| url(number + 1)));
+    let (previous, next) = ((number > 0).then(|| url(number - 1)), (number < last_page).then(|| url(number + 1)));
     let page = GroupsPage {
         inside: console_user.inside(ctx),
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(bulk::PAGE)),
@@ -232,7 +232,8 @@ fn uses<'a>(ctx: &'a RequestContext<'_>, group: &str) -> Vec<GroupUse<'a>> {
         }
     }
     let console = &config.console;
-    for (known, role) in [(&console.admins, ConsoleRole::Administrator), (&console.developers, ConsoleRole::Developer)] {
+    for (known, role) in [(&console.admins, ConsoleRole::Administrator), (&console.developers, ConsoleRole::Developer)]
+    {
         if known.as_deref() == Some(group) {
             uses.push(GroupUse::Console(role));
         }

@@ -17,8 +17,8 @@ use sealgate_pages::html;
 /// Path of the list.
 pub(super) const PAGE: &str = "/console/users";
 
-/// Maximum number of users on one page. It keeps the page below 40 KiB.
-const USERS_PER_PAGE: usize = 40;
+/// Maximum number of users on one page. It keeps the page below 24 KiB.
+const USERS_PER_PAGE: usize = 25;
 
 /// Maximum number of groups that the filter proposes.
 const PROPOSED_GROUPS: usize = 40;
@@ -147,9 +147,8 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let previous = (page_number > 1).then(|| url(page_number - 1));
     let next = (selection.skipped + USERS_PER_PAGE < selection.total).then(|| url(page_number + 1));
     // The head of the column that sorts the list reverses the order.
-    let orders = UserOrder::ALL.map(|order| {
-        (order, wanted.url(ctx, order, order == wanted.sort && !wanted.reversed, 1))
-    });
+    let orders =
+        UserOrder::ALL.map(|order| (order, wanted.url(ctx, order, order == wanted.sort && !wanted.reversed, 1)));
     let counted = ctx.sealgate.enrolment.last();
     let page = UsersPage {
         inside: console_user.inside(ctx),

@@ -54,7 +54,11 @@ impl Profile {
     }
 
     /// Checks the fields that have changed, and returns the changes.
-    async fn check(&self, ctx: &RequestContext<'_>, user: &User) -> Result<Result<UserChanges, Vec<UserField>>, Failure> {
+    async fn check(
+        &self,
+        ctx: &RequestContext<'_>,
+        user: &User,
+    ) -> Result<Result<UserChanges, Vec<UserField>>, Failure> {
         let store = &ctx.sealgate.store;
         let mut faults = Vec::new();
         let is_new_name = self.name != user.name;

@@ -209,7 +209,7 @@ impl Store {
         change: impl Fn(&mut User) -> bool + Send,
     ) -> Result<Vec<Subject>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
-            let (mut changes, mut changed) = (Changes::default(), Vec::new());
+            let (mut changes, mut renewed) = (Changes::default(), Vec::new());
             for subject in subjects {
                 let Some(loaded) = self.load::<User>(table::user(*subject)).await? else { continue };
                 let mut next = loaded.value.clone();
@@ -220,10 +220,10 @@ impl Store {
                 next.email.clone_from(&loaded.value.email);
                 next.username.clone_from(&loaded.value.username);
                 changes.merge(record::replace(&loaded, &next)?);
-                changed.push(*subject);
+                renewed.push(*subject);
             }
-            if changed.is_empty() || self.commit(changes).await? == Committed::Yes {
-                return Ok(changed);
+            if renewed.is_empty() || self.commit(changes).await? == Committed::Yes {
+                return Ok(renewed);
             }
         }
         Err(StoreError::Contended)

@@ -129,14 +129,8 @@ async fn a_change_is_made_once_and_returns_to_the_same_part_of_the_list() {
     let csrf = page.text().split(BULK).nth(1).unwrap().split("name=\"csrf\" value=\"").nth(1).unwrap();
     let csrf = csrf.split('"').next().unwrap();
     let (cem, back) = (ids[0].to_string(), "/console/users?find=example&sort=address");
-    let fields = [
-        ("csrf", csrf),
-        ("action", "disable"),
-        ("user", &cem),
-        ("back", back),
-        ("once", "token"),
-        ("sure", "yes"),
-    ];
+    let fields =
+        [("csrf", csrf), ("action", "disable"), ("user", &cem), ("back", back), ("once", "token"), ("sure", "yes")];
     let first = anna.post(BULK, &fields).await;
     assert_eq!(first.status, 303, "{first:?}");
     assert!(first.header("location").unwrap().starts_with(&format!("{back}&done=users")), "{first:?}");
@@ -190,7 +184,9 @@ async fn only_administrators_with_the_token_of_the_form_change_users() {
     assert_eq!(anna.post(BULK, &[&[("csrf", csrf.as_str())], &fields[..]].concat()).await.status, 400);
     assert!(user(&provider, ids[0]).await.is_enabled());
     // Administrators by group cannot remove themselves from it.
-    provider.change_user(provider.anna.sub, |user| (user.roles, user.groups) = ([].into(), ["ops".to_owned()].into())).await;
+    provider
+        .change_user(provider.anna.sub, |user| (user.roles, user.groups) = ([].into(), ["ops".to_owned()].into()))
+        .await;
     let page = ask(&anna, "remove-from-group", "ops", &[provider.anna.sub]).await;
     assert!(!is_confirmation(&page) && page.text().contains("This is you."), "{page:?}");
     // The confirmation tells that members of the group are administrators.

@@ -8,7 +8,9 @@ const MEMBERS: &str = "/console/groups/members";
 
 async fn with_groups() -> Provider {
     let provider = provider_with(&format!("admins = \"ops\"\n{APP}")).await;
-    provider.change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned(), "a/b & c".to_owned()].into()).await;
+    provider
+        .change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned(), "a/b & c".to_owned()].into())
+        .await;
     provider
 }
 
@@ -69,13 +71,8 @@ async fn users_are_added_by_address_or_username_and_removed() {
     let csrf = form.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let back = page_of("staff");
     let who = "anna@example.test\r\n nobody@example.test\r\nBEN@example.test\r\n";
-    let fields = [
-        ("csrf", csrf.as_str()),
-        ("action", "add-to-group"),
-        ("to_group", "staff"),
-        ("who", who),
-        ("back", &back),
-    ];
+    let fields =
+        [("csrf", csrf.as_str()), ("action", "add-to-group"), ("to_group", "staff"), ("who", who), ("back", &back)];
     let question = anna.post("/console/users/bulk", &fields).await;
     let (added, skipped) = question.text().split_once("id=\"bulk-skipped\"").unwrap();
     assert!(added.contains(ANNA) && !added.contains(BEN), "{question:?}");
@@ -124,14 +121,18 @@ async fn a_group_is_renamed_for_all_members_after_a_confirmation_that_names_the_
 #[tokio::test]
 async fn a_group_is_not_renamed_by_mistake_or_without_the_right() {
     let provider = with_groups().await;
-    provider.change_user(provider.anna.sub, |user| (user.roles, user.groups) = ([].into(), ["ops".to_owned()].into())).await;
+    provider
+        .change_user(provider.anna.sub, |user| (user.roles, user.groups) = ([].into(), ["ops".to_owned()].into()))
+        .await;
     let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
     for to in ["", "a,b", "staff"] {
         let page = ask(&anna, "staff", &[("action", "rename"), ("to", to), ("sure", "yes")]).await;
         assert!(page.text().contains("id=\"to-hint\"") && page.text().contains("aria-invalid"), "{to}: {page:?}");
     }
     // Anna is an administrator only through this group.
-    for fields in [[("action", "rename"), ("to", "x"), ("sure", "yes")], [("action", "delete"), ("to", ""), ("sure", "yes")]] {
+    for fields in
+        [[("action", "rename"), ("to", "x"), ("sure", "yes")], [("action", "delete"), ("to", ""), ("sure", "yes")]]
+    {
         let page = ask(&anna, "ops", &fields).await;
         assert!(page.text().contains("You would lose your own role"), "{page:?}");
     }
