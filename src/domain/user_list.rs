@@ -194,7 +194,8 @@ impl Entry {
     }
 
     fn compare(&self, other: &Self, order: UserOrder, reversed: bool) -> Ordering {
-        let by_name = || self.name_key().cmp(other.name_key());
+        let by_name =
+            || self.name_key().cmp(other.name_key()).then_with(|| self.address_key().cmp(&other.address_key()));
         let directed = |order: Ordering| if reversed { order.reverse() } else { order };
         match order {
             UserOrder::Name => directed(by_name()),

@@ -222,7 +222,7 @@ impl UserPage<'_> {
     fn parts(&self) -> Vec<(&'static str, Markup, AccessTable<'_>)> {
         let t = self.inside.frame.t;
         let parts = [
-            ("accesses", t.menu_sessions(), &[AccessKind::Session, AccessKind::AppSession][..]),
+            ("accesses", t.user_devices(), &[AccessKind::Session, AccessKind::AppSession][..]),
             ("grants", t.user_grants(), &[AccessKind::Client]),
             ("app-passwords", t.app_passwords_title(), &[AccessKind::AppPassword]),
             ("app-logins", t.menu_app_logins(), &[AccessKind::AppLogin]),

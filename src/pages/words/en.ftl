@@ -1010,6 +1010,7 @@ user-subject = User ID
 user-groups-and-role = Groups and role
 user-phone = Phone number
 user-profile-kept = The directory <bdi>{ $source }</bdi> keeps the name, the addresses and the phone number of this user. Change them there.
+user-devices = Sessions and devices
 user-grants = Applications with access
 user-danger = Danger zone
 user-since = Added

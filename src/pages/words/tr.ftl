@@ -970,6 +970,7 @@ user-subject = Kullanıcı kimliği
 user-groups-and-role = Gruplar ve rol
 user-phone = Telefon numarası
 user-profile-kept = Bu kullanıcının adını, adresini ve telefon numarasını şu dizin yönetiyor: <bdi>{ $source }</bdi>. Değişiklikleri orada yapın.
+user-devices = Oturumlar ve cihazlar
 user-grants = Erişim verilen uygulamalar
 user-danger = Geri alınması zor işlemler
 user-since = Eklenme tarihi
