@@ -241,10 +241,12 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 mod tests {
     use super::*;
     use sealgate_domain::app_password::AppPassword;
-    use sealgate_domain::assurance::AssuranceLevel;
+    use sealgate_domain::assurance::{AssuranceLevel, FactorId};
     use sealgate_domain::client::ClientId;
-    use sealgate_domain::secret::SecretHash;
+    use sealgate_domain::factors::TotpFactor;
+    use sealgate_domain::secret::{Sealed, SecretHash};
     use sealgate_domain::time::UnixTime;
+    use sealgate_domain::webauthn::UserHandle;
 
     fn anna() -> Key {
         table::user(Subject::from_random([7; 16]))
@@ -315,6 +317,41 @@ mod tests {
         assert_eq!(moves(&new(key.clone())), []);
         assert_eq!(moves(&put(key.clone())), [Counter::User(7)]);
         assert_eq!(moves(&delete(key)), [Counter::User(7)]);
+    }
+
+    #[test]
+    fn changes_that_the_list_of_users_shows_increment_the_counter() {
+        let (subject, now) = (Subject::from_random([7; 16]), UnixTime::from_seconds(1));
+        let app = TotpFactor {
+            id: FactorId::from_bytes([1; 16]),
+            name: "app".to_owned(),
+            secret: Sealed::from_bytes(vec![1]),
+            last_step: serde_json::from_str("1").unwrap(),
+            added_at: now,
+            last_used_at: None,
+        };
+        let none = Factors::none(subject, UserHandle::from_random([1; 32]));
+        let (mut one, mut used) = (none.clone(), none.clone());
+        one.totp.push(app.clone());
+        used.totp.push(TotpFactor { last_used_at: Some(now), ..app });
+        let key = table::factors(subject);
+        let step = |before: Option<&Factors>, after: &Factors| {
+            let expect = match before {
+                Some(before) => Expect::Value(key.clone(), record::encode(before).unwrap()),
+                None => Expect::Absent(key.clone()),
+            };
+            let put = vec![(key.clone(), record::encode(after).unwrap())];
+            moves(&Changes { expect: vec![expect], put, ..Changes::default() })
+        };
+        assert_eq!(step(None, &one), [Counter::User(7)]);
+        assert_eq!(step(None, &none), []);
+        assert_eq!(step(Some(&one), &none), [Counter::User(7)]);
+        // The use of a factor changes nothing in the list.
+        assert_eq!(step(Some(&one), &used), []);
+        for key in [key.clone(), table::account_links(subject)] {
+            assert_eq!(moves(&put(key.clone())), [Counter::User(7)]);
+            assert_eq!(moves(&delete(key)), [Counter::User(7)]);
+        }
     }
 
     #[test]
