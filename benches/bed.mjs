@@ -7,6 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { median } from "./measure.mjs";
 
 export const root = new URL("..", import.meta.url).pathname;
+/// The program that is measured: a release build, unless PROGRAM names another one.
+export const sealgate = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
 
 // The directory in which .ci/install unpacks programs.
 process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;
@@ -74,7 +76,7 @@ export function run(...words) {
 /// `execFileSync`.
 export function runAt(directory, ...words) {
   const options = typeof words.at(-1) === "object" ? words.pop() : {};
-  execFileSync(`${root}/target/dist/sealgate`, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
+  execFileSync(sealgate, [...words, "--config", `${directory}/sealgate.toml`], { stdio: ["pipe", "ignore", "inherit"], ...options });
 }
 
 /// Creates a certificate for app.localhost with a P-256 key; `pair` contains both.

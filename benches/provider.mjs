@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { listens, root, runAt, softHsm, start, work } from "./bed.mjs";
+import { listens, runAt, sealgate, softHsm, start, work } from "./bed.mjs";
 
 const redirectUri = "http://127.0.0.1/callback";
 const [EMAIL, PASSWORD] = ["anna@example.test", "correct horse battery staple"];
@@ -66,12 +66,19 @@ ${more}${further}`,
     run,
     async start({ filter = "warn", before = [], more: further = "" } = {}) {
       configure(filter, further);
-      const [program, ...words] = [...before, `${root}/target/dist/sealgate`, "serve", "--config", `${directory}/sealgate.toml`];
+      const [program, ...words] = [...before, sealgate, "serve", "--config", `${directory}/sealgate.toml`];
       const child = start(program, words, env);
       await listens(issuerPort, scheme);
       return child;
     },
   };
+}
+
+/// Signs in with a new browser, and returns the Cookie header for the provider's own pages.
+export async function pageCookies(issuer) {
+  const browser = new Browser();
+  await browser.pass(new URL(`${issuer}/account`));
+  return browser.cookies(new URL(issuer).hostname);
 }
 
 /// Returns distinct access tokens, obtained by refreshing.

@@ -10,6 +10,7 @@ mod engine {
     mod copies;
     mod damage;
     mod definitions;
+    mod deletion;
     mod failover;
     mod filling;
     mod formats;

@@ -8,7 +8,9 @@ const DAY = 86_400;
 
 /// Adds users to an export with one user, whose password all get, and the client `bench`. Returns
 /// refresh tokens of users that are evenly distributed.
-export function people({ exported, file, count, tokens }) {
+///
+/// `groups`: number of groups that the users are in, one each.
+export function people({ exported, file, count, tokens, groups = 0 }) {
   const lines = readFileSync(exported, "utf8").trimEnd().split("\n");
   const found = (table) => lines.map((line) => JSON.parse(line)).find((record) => record.table === table);
   const [model, { version }] = [found("user").value, found("user")];
@@ -48,7 +50,7 @@ export function people({ exported, file, count, tokens }) {
     const subject = uuid();
     const sub = subject.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
     const email = `person.${number}@example.test`;
-    write("user", [subject], { ...model, sub, email, name: `Person ${number}`, created_at: now, updated_at: now });
+    write("user", [subject], { ...model, sub, email, name: `Person ${number}`, groups: groups ? [`group-${number % groups}`] : [], created_at: now, updated_at: now });
     write("email", [sha256(email)], sub);
 
     const session = randomBytes(16);

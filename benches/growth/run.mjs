@@ -2,6 +2,7 @@
 // of applications and rules, and of open connections and WebSockets.
 //
 //   make bench-growth [PEOPLE=1000,10000,100000] [CONNECTIONS=100,1000,10000] [ROUNDS=3] [SECONDS=2] [WRITE=1]
+//   make bench-growth CONSOLE=100,10000      only the console's list of users
 //
 // A million users take another quarter of an hour and 10 GB. With WRITE=1 the output replaces the
 // section of docs/explanation/performance-service.md.
@@ -16,7 +17,7 @@ import { freePorts } from "../../tests/support/free_ports.mjs";
 import { certificate, filled, root, start, work } from "../bed.mjs";
 import { median, processorTime, wrk } from "../measure.mjs";
 import { lines } from "../plot.mjs";
-import { provider, redeem, signIn } from "../provider.mjs";
+import { pageCookies, provider, redeem, signIn } from "../provider.mjs";
 import { written } from "../written.mjs";
 
 const here = new URL(".", import.meta.url).pathname;
@@ -31,11 +32,69 @@ start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UP
 
 page.say(`Measured on ${new Date().toISOString().slice(0, 10)}, release: \`make bench-growth\`, medians of ${rounds} rounds of ${seconds} s on two cores, which the load shares.\n`);
 const { people } = await import("./people.mjs");
+if (process.env.CONSOLE) {
+  await ofConsole(numbers(process.env.CONSOLE));
+  process.exit(0);
+}
 await ofPeople(numbers(process.env.PEOPLE ?? "1000,10000,100000"));
 await ofRules();
 await ofConnections(numbers(process.env.CONNECTIONS ?? "100,1000,10000"));
+await ofConsole([100, 10_000]);
 page.end();
 process.exit(0);
+
+/// Returns the median time of requests for a page, in milliseconds. Each must have the text `wanted`.
+async function pageTime(address, cookie, wanted, before = () => {}) {
+  const times = [];
+  for (let round = 0; round < 15; round += 1) {
+    before(round);
+    const started = performance.now();
+    const response = await fetch(address, { headers: { cookie } });
+    const text = await response.text();
+    times.push(performance.now() - started);
+    assert.ok(response.status === 200 && text.includes(wanted), `${address}: ${response.status}`);
+  }
+  return median(times);
+}
+
+/// Times of the console's list of users, in 200 groups.
+async function ofConsole(counts) {
+  const rows = [];
+  for (const count of counts) {
+    const [issuerPort, adminPort] = await freePorts(2);
+    const server = provider({ issuerPort, adminPort, upstream, threads: 2, directory: `${work}/console`, more: "[console]\nenabled = true\n" });
+    server.run("user", "set", process.env.EMAIL, "--role", "admin");
+    const [exported, file] = [`${work}/exported`, `${work}/people.export`];
+    server.run("export", "--to", exported);
+    people({ exported, file, count, tokens: 1, groups: 200 });
+    rmSync(`${server.directory}/store`, { recursive: true });
+    server.run("import", "--from", file);
+    for (const gone of [exported, file]) rmSync(gone);
+    const child = await server.start();
+    const cookie = await pageCookies(server.issuer);
+    const list = `${server.issuer}/console/users`;
+    const [before, started] = [resident(child), performance.now()];
+    const first = await fetch(list, { headers: { cookie } });
+    assert.equal(first.status, 200);
+    await first.text();
+    const row = { count, first: performance.now() - started, bytes: (Math.max(0, resident(child) - before) * 2 ** 20) / count };
+    row.list = await pageTime(list, cookie, "row-user");
+    row.search = await pageTime(`${list}?find=rson+9`, cookie, "row-user");
+    row.group = await pageTime(`${list}?group=group-7&sort=created`, cookie, "group-7");
+    row.signedIn = await pageTime(`${list}?sort=signed-in&page=2`, cookie, "row-user");
+    const change = (round) => server.run("user", "set", "person.1@example.test", "--name", `Changed ${round}`);
+    row.changed = await pageTime(`${list}?find=changed`, cookie, "Changed", change);
+    row.groups = await pageTime(`${server.issuer}/console/groups`, cookie, "group-0");
+    rows.push(row);
+    await end(child);
+    rmSync(server.directory, { recursive: true });
+  }
+  page.say("\n### The console's list of users, in 200 groups: time of a request\n");
+  const columns = [["first, ms", "first"], ["list, ms", "list"], ["search, ms", "search"], ["group, ms", "group"], ["by last sign-in, ms", "signedIn"], ["after a change, ms", "changed"], ["groups, ms", "groups"]];
+  page.table(rows, [["users", "count", 0], ...columns.map(([title, key]) => [title, key, 1]), ["memory of the list, bytes a user", "bytes", 0]]);
+  const [small, large] = [rows[0], rows.at(-1)];
+  page.say(`\n${large.count.toLocaleString("en")} users to ${small.count.toLocaleString("en")}: ${columns.map(([title, key]) => `${title.split(",")[0]} ${(large[key] / small[key]).toFixed(1)}`).join(", ")}.`);
+}
 
 async function ofPeople(counts) {
   const rows = [];

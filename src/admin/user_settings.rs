@@ -251,6 +251,33 @@ pub struct UserChanges {
     pub(super) remove_groups: Vec<String>,
 }
 
+impl UserChanges {
+    /// Returns the changes that set a user's profile. Attributes that are `None` stay unchanged. An
+    /// empty address or phone number removes it.
+    pub fn of_profile(
+        name: Option<String>,
+        email: Option<Option<Email>>,
+        phone: Option<String>,
+        username: Option<Username>,
+    ) -> Self {
+        let phone_number = phone.clone().filter(|phone| !phone.is_empty());
+        Self {
+            name,
+            no_email: email == Some(None),
+            email: email.flatten(),
+            no_phone: phone.is_some_and(|phone| phone.is_empty()),
+            phone: phone_number,
+            username,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the changes that add a user to groups and remove the user from others.
+    pub fn of_groups(add_groups: Vec<String>, remove_groups: Vec<String>) -> Self {
+        Self { add_groups, remove_groups, ..Self::default() }
+    }
+}
+
 /// A new password.
 ///
 /// The command line reads it from standard input, because other users of the machine can see

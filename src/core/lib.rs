@@ -12,4 +12,5 @@ pub mod sources;
 pub mod state;
 pub mod status;
 pub mod tokens;
+pub mod user_list;
 pub mod web;

@@ -19,6 +19,7 @@ use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
 use crate::tokens::trusted::TrustedIssuers;
+use crate::user_list::UserLists;
 use sealgate_config::Config;
 use sealgate_domain::answers::ProcessId;
 use sealgate_domain::client::{Client, ClientId};
@@ -70,6 +71,8 @@ pub struct Sealgate {
     pub upstreams: Arc<UpstreamStates>,
     /// Number of users with each second factor.
     pub enrolment: Arc<EnrolmentStatus>,
+    /// List of all users, for the console.
+    pub user_lists: UserLists,
     /// Limits of requests and of password guesses.
     pub limits: Arc<RequestLimits>,
     pub passwords: Arc<Passwords>,
@@ -141,6 +144,7 @@ impl Parts {
             sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
             enrolment: Arc::default(),
+            user_lists: UserLists::default(),
             limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages)),

@@ -50,5 +50,6 @@ pub mod time;
 pub mod totp;
 pub mod upstream_trip;
 pub mod user;
+pub mod user_list;
 pub mod username;
 pub mod webauthn;

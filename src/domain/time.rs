@@ -27,6 +27,12 @@ impl UnixTime {
         Self(self.0.saturating_add(length.as_secs()))
     }
 
+    /// Returns the time `length` earlier, in whole seconds. Saturates.
+    #[must_use]
+    pub const fn minus(self, length: Duration) -> Self {
+        Self(self.0.saturating_sub(length.as_secs()))
+    }
+
     /// Returns the time since `earlier`, or zero if `earlier` is in the future.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_secs(self.0.saturating_sub(earlier.0))

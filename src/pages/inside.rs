@@ -65,6 +65,9 @@ pub enum Done {
     User,
     /// The sessions and tokens of a user were revoked.
     UserRevoked,
+    UserDeleted,
+    /// Several users were changed.
+    Users,
     UserInvited,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
@@ -74,7 +77,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 24] = [
+    const ALL: [(Self, &'static str); 26] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -95,6 +98,8 @@ impl Done {
         (Self::ClientState, "client-state"),
         (Self::User, "user"),
         (Self::UserRevoked, "user-revoked"),
+        (Self::UserDeleted, "user-deleted"),
+        (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
@@ -133,6 +138,8 @@ impl Done {
             Self::ClientState => t.done_client_state(),
             Self::User => t.done_user(),
             Self::UserRevoked => t.done_user_revoked(),
+            Self::UserDeleted => t.done_user_deleted(),
+            Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
@@ -155,6 +162,7 @@ pub(super) enum MenuEntry {
     Activity,
     Clients,
     Users,
+    Groups,
     Keys,
     Apps,
     Settings,
@@ -174,7 +182,8 @@ impl MenuEntry {
         Self::Activity,
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 6] = [Self::Clients, Self::Apps, Self::Users, Self::Audit, Self::Keys, Self::Settings];
+    const ADMINISTRATOR: [Self; 7] =
+        [Self::Clients, Self::Apps, Self::Users, Self::Groups, Self::Audit, Self::Keys, Self::Settings];
 
     pub(super) fn path(self) -> &'static str {
         match self {
@@ -189,6 +198,7 @@ impl MenuEntry {
             Self::Activity => "/account/activity",
             Self::Clients => "/console",
             Self::Users => "/console/users",
+            Self::Groups => "/console/groups",
             Self::Keys => "/console/keys",
             Self::Apps => "/console/applications",
             Self::Settings => "/console/settings",
@@ -209,6 +219,7 @@ impl MenuEntry {
             Self::Activity => t.menu_activity(),
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
+            Self::Groups => t.user_groups(),
             Self::Keys => t.menu_keys(),
             Self::Apps => t.menu_apps(),
             Self::Settings => t.menu_settings(),

@@ -19,6 +19,15 @@ pub struct AccessTable<'a> {
     pub next: Option<&'a str>,
 }
 
+impl<'a> AccessTable<'a> {
+    /// Returns the table with only the rows of these kinds, which follow each other.
+    pub(super) fn part(&self, kinds: &[AccessKind]) -> Option<AccessTable<'a>> {
+        let is_part = |access: &OpenAccess| kinds.contains(&access.kind);
+        let (first, last) = (self.rows.iter().position(is_part)?, self.rows.iter().rposition(is_part)?);
+        Some(AccessTable { rows: self.rows.get(first..=last)?, next: None })
+    }
+}
+
 impl Words {
     /// Returns the name of the access: the device, the application, or the password.
     pub(super) fn access_name(self, access: &OpenAccess) -> Markup {

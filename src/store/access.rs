@@ -7,6 +7,9 @@
 //! A new record revokes no access, unless the record is itself a revocation. Other new records
 //! increment no counter, unless a cache can also contain the absence of the record. If the effect
 //! of a change is not known, more counters than necessary are incremented.
+//!
+//! The counter of a user also moves with changes that the console's list of users shows: a new user,
+//! another kind of factor, another state of the invitation.
 
 use std::collections::HashSet;
 
@@ -15,7 +18,9 @@ use serde::de::DeserializeOwned;
 use crate::engine::{Changes, Counter, Expect, Key, Value};
 use crate::format::table::Table;
 use crate::format::{record, table};
+use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::app_password::AppPasswords;
+use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::Grant;
 use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::user::Subject;
@@ -41,7 +46,7 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
         .collect();
     for (key, value) in &changes.put {
         if !is_new(&absent, key) {
-            of_put(key, before(changes, key), value, &mut moves);
+            of_put(key, (absent.contains(key), before(changes, key)), value, &mut moves);
         }
     }
     for key in &changes.delete {
@@ -56,10 +61,22 @@ pub(super) fn moves(changes: &Changes) -> Vec<Counter> {
 /// absence.
 ///
 /// The gateway also caches that a user has no credential for an application. Therefore the first
-/// credential of a user increments the counter.
+/// credential of a user increments the counter. The console's list of users depends on users, factors
+/// and invitations.
 fn is_new(absent: &HashSet<&Key>, key: &Key) -> bool {
-    let matters = matches!(table_of(key), Some(Table::RevokedToken | Table::AppCredentials));
+    let matters = matches!(
+        table_of(key),
+        Some(Table::RevokedToken | Table::AppCredentials | Table::User | Table::Factors | Table::AccountLinks)
+    );
     !matters && absent.contains(key)
+}
+
+/// Returns whether the changes add a user.
+pub(super) fn adds_users(changes: &Changes) -> bool {
+    changes.expect.iter().any(|expect| match expect {
+        Expect::Absent(key) => table_of(key) == Some(Table::User),
+        Expect::Value(..) => false,
+    })
 }
 
 /// Returns the previous bytes of the record, if an expectation contains them.
@@ -74,8 +91,18 @@ fn table_of(key: &[u8]) -> Option<Table> {
     key.first().copied().and_then(Table::from_byte)
 }
 
-fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Counter>) {
+/// `is_absent` and `before` are what the commit expects of the record: that there is none, or its
+/// bytes.
+fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value, moves: &mut Vec<Counter>) {
     match table_of(key) {
+        Some(Table::Factors) => {
+            let listed = |factors: Factors| (factors.strongest(), factors.reset.is_some());
+            of_listed(key, (is_absent, before), after, listed, moves);
+        }
+        Some(Table::AccountLinks) => {
+            let listed = |links: AccountLinks| links.invitation;
+            of_listed(key, (is_absent, before), after, listed, moves);
+        }
         Some(Table::User | Table::AppCredentials) => moves.push(of_key(key)),
         Some(Table::AppPasswords) => of_app_passwords(key, before, after, moves),
         Some(Table::Client) => moves.push(Counter::Clients),
@@ -94,7 +121,6 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::Once
             | Table::Form
             | Table::KnownBrowsers
-            | Table::Factors
             | Table::Credential
             | Table::SignInAttempt
             | Table::Email
@@ -105,7 +131,6 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
             | Table::DeadMail
             | Table::SentMail
             | Table::NoticeCount
-            | Table::AccountLinks
             | Table::PendingRegistration
             | Table::Revocation
             | Table::Submission,
@@ -116,7 +141,9 @@ fn of_put(key: &Key, before: Option<&Value>, after: &Value, moves: &mut Vec<Coun
 
 fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     match table_of(key) {
-        Some(Table::User | Table::AppPasswords | Table::AppCredentials) => moves.push(of_key(key)),
+        Some(Table::User | Table::AppPasswords | Table::AppCredentials | Table::Factors | Table::AccountLinks) => {
+            moves.push(of_key(key));
+        }
         Some(Table::Client) => moves.push(Counter::Clients),
         Some(Table::Session) => of_session(key, before, None, moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
@@ -135,7 +162,6 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Once
             | Table::Form
             | Table::KnownBrowsers
-            | Table::Factors
             | Table::Credential
             | Table::SignInAttempt
             | Table::Email
@@ -146,7 +172,6 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::DeadMail
             | Table::SentMail
             | Table::NoticeCount
-            | Table::AccountLinks
             | Table::PendingRegistration
             | Table::Revocation
             | Table::Submission,
@@ -162,6 +187,20 @@ fn of_app_passwords(key: &Key, before: Option<&Value>, after: &Value, moves: &mu
     let after = read::<AppPasswords>(key, after);
     let stay = before.zip(after).is_some_and(|(before, after)| before.are_among(&after));
     if !stay {
+        moves.push(of_key(key));
+    }
+}
+
+/// Increments the user's counter if the console's list of users shows something else than before.
+fn of_listed<T: DeserializeOwned, L: PartialEq + Default>(
+    key: &Key,
+    (is_absent, before): (bool, Option<&Value>),
+    after: &Value,
+    listed: impl Fn(T) -> L,
+    moves: &mut Vec<Counter>,
+) {
+    let before = if is_absent { Some(L::default()) } else { before.and_then(|bytes| read(key, bytes)).map(&listed) };
+    if before.is_none() || before != read(key, after).map(listed) {
         moves.push(of_key(key));
     }
 }
@@ -202,10 +241,12 @@ fn read<T: DeserializeOwned>(key: &Key, bytes: &Value) -> Option<T> {
 mod tests {
     use super::*;
     use sealgate_domain::app_password::AppPassword;
-    use sealgate_domain::assurance::AssuranceLevel;
+    use sealgate_domain::assurance::{AssuranceLevel, FactorId};
     use sealgate_domain::client::ClientId;
-    use sealgate_domain::secret::SecretHash;
+    use sealgate_domain::factors::TotpFactor;
+    use sealgate_domain::secret::{Sealed, SecretHash};
     use sealgate_domain::time::UnixTime;
+    use sealgate_domain::webauthn::UserHandle;
 
     fn anna() -> Key {
         table::user(Subject::from_random([7; 16]))
@@ -224,9 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn new_records_increment_no_counter_except_revocations() {
+    fn new_records_increment_no_counter_except_users_and_revocations() {
         let client = table::client(&ClientId::parse("wiki").unwrap());
-        assert_eq!(moves(&new(anna())), []);
+        assert_eq!(moves(&new(anna())), [Counter::User(7)]);
         assert_eq!(moves(&new(client.clone())), []);
         assert_eq!(moves(&put(anna())), [Counter::User(7)]);
         assert_eq!(moves(&put(client.clone())), [Counter::Clients]);
@@ -276,6 +317,41 @@ mod tests {
         assert_eq!(moves(&new(key.clone())), []);
         assert_eq!(moves(&put(key.clone())), [Counter::User(7)]);
         assert_eq!(moves(&delete(key)), [Counter::User(7)]);
+    }
+
+    #[test]
+    fn changes_that_the_list_of_users_shows_increment_the_counter() {
+        let (subject, now) = (Subject::from_random([7; 16]), UnixTime::from_seconds(1));
+        let app = TotpFactor {
+            id: FactorId::from_bytes([1; 16]),
+            name: "app".to_owned(),
+            secret: Sealed::from_bytes(vec![1]),
+            last_step: serde_json::from_str("1").unwrap(),
+            added_at: now,
+            last_used_at: None,
+        };
+        let none = Factors::none(subject, UserHandle::from_random([1; 32]));
+        let (mut one, mut used) = (none.clone(), none.clone());
+        one.totp.push(app.clone());
+        used.totp.push(TotpFactor { last_used_at: Some(now), ..app });
+        let key = table::factors(subject);
+        let step = |before: Option<&Factors>, after: &Factors| {
+            let expect = match before {
+                Some(before) => Expect::Value(key.clone(), record::encode(before).unwrap()),
+                None => Expect::Absent(key.clone()),
+            };
+            let put = vec![(key.clone(), record::encode(after).unwrap())];
+            moves(&Changes { expect: vec![expect], put, ..Changes::default() })
+        };
+        assert_eq!(step(None, &one), [Counter::User(7)]);
+        assert_eq!(step(None, &none), []);
+        assert_eq!(step(Some(&one), &none), [Counter::User(7)]);
+        // The use of a factor changes nothing in the list.
+        assert_eq!(step(Some(&one), &used), []);
+        for key in [key.clone(), table::account_links(subject)] {
+            assert_eq!(moves(&put(key.clone())), [Counter::User(7)]);
+            assert_eq!(moves(&delete(key)), [Counter::User(7)]);
+        }
     }
 
     #[test]

@@ -201,6 +201,11 @@ impl CounterReading {
     pub fn sum(&self, user: u8) -> u64 {
         sum(user, |slot| self.0.get(slot).copied().unwrap_or_default())
     }
+
+    /// Returns the value of one counter at the time of this reading.
+    pub fn value(&self, counter: Counter) -> u64 {
+        self.0.get(counter.slot()).copied().unwrap_or_default()
+    }
 }
 
 fn sum(user: u8, value: impl Fn(usize) -> u64) -> u64 {

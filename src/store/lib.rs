@@ -25,7 +25,7 @@ mod sweep;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use crate::cluster::counts::BoundedCount;
-use crate::engine::{Changes, Engine, EngineError, Key, Outcome, Value};
+use crate::engine::{Changes, Counter, Engine, EngineError, Key, Outcome, Value};
 use crate::guarded::CommitGuard;
 use crate::sealer::Sealer;
 use sealgate_domain::key_ring::TokenHolder;
@@ -63,11 +63,11 @@ pub use subjects::grants::Ended;
 pub use subjects::grants::GrantFilter;
 pub use subjects::interactions::SignInAttempt;
 pub use subjects::registrations::Registered;
-pub use subjects::registry::UsersFound;
 pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
 pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
+pub use subjects::user_rows::{UserRecords, UserRow};
 pub use sweep::{SweepPlace, Swept};
 
 /// Maximum number of consecutive conflicts before a change fails. Each conflict means that another
@@ -85,6 +85,19 @@ impl AccessCounters {
     /// Returns the access counter of this user: see [`Store::access_counter`].
     pub fn get(&self, subject: Subject) -> u64 {
         self.0.sum(access::counter_of_user(subject))
+    }
+
+    /// Returns whether records of this user may have changed since an earlier reading: the user, the
+    /// kind of the strongest factor, the invitation, or access.
+    pub fn may_have_changed(&self, earlier: &Self, subject: Subject) -> bool {
+        let counter = Counter::User(access::counter_of_user(subject));
+        self.0.value(counter) != earlier.0.value(counter)
+    }
+
+    /// Returns whether records of any user may have changed since an earlier reading. New users
+    /// count as changed.
+    pub fn has_changes(&self, earlier: &Self) -> bool {
+        (0..=u8::MAX).map(Counter::User).any(|counter| self.0.value(counter) != earlier.0.value(counter))
     }
 }
 
@@ -132,6 +145,8 @@ pub struct Store {
     /// Number of the next revocation that this process opens.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
+    /// Number of commits of this process that have added users.
+    user_additions: Arc<AtomicU64>,
     /// Name of this node, if each node has its own token. The key ring then has keys of all nodes.
     node: Option<String>,
     /// Reason why this process must not make decisions, although the store responds.
@@ -186,6 +201,7 @@ impl Store {
             // the same second.
             revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),
             trail: Arc::default(),
+            user_additions: Arc::default(),
             node: None,
             held_back: Arc::default(),
         }
@@ -231,6 +247,11 @@ impl Store {
     /// For callers that read records before they know the user.
     pub fn access_counters(&self) -> AccessCounters {
         AccessCounters(self.engine.counters().snapshot())
+    }
+
+    /// Returns a number that increases whenever this process adds users.
+    pub fn user_additions(&self) -> u64 {
+        self.user_additions.load(Ordering::Acquire)
     }
 
     /// Returns the state on which a decision is based. Must be called before cached or stored data
@@ -302,6 +323,16 @@ impl Store {
 
     /// Commits changes without checking the guard, even if the session that caused them has ended.
     async fn commit_unguarded(&self, changes: Changes) -> Result<Committed, StoreError> {
+        let adds_users = access::adds_users(&changes);
+        let outcome = self.commit_in_span(changes).await;
+        // A commit with an unknown outcome may have added the users.
+        if adds_users && !matches!(outcome, Ok(Committed::Conflict)) {
+            self.user_additions.fetch_add(1, Ordering::AcqRel);
+        }
+        outcome
+    }
+
+    async fn commit_in_span(&self, changes: Changes) -> Result<Committed, StoreError> {
         span("commit", commit_to(self.engine.as_ref(), changes), |outcome| {
             let outcome = match outcome {
                 Ok(Committed::Yes) => "committed",

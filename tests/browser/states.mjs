@@ -217,6 +217,30 @@ async function person(page, email) {
   await page.waitForSelector("#user-save");
 }
 
+/// Opens the question whether to add two users to a group. It requires a recent sign-in.
+async function addToGroup(page, lane) {
+  await page.goto(`${ISSUER}/console/users`);
+  await signIn(page, first(lane));
+  await page.waitForSelector("#find");
+  await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(lane)}&sort=address`);
+  for (const box of (await page.$$("[name=user]")).slice(0, 3)) await box.check();
+  await page.selectOption("#action", "add-to-group");
+  await page.fill("#to_group", "zorunlu");
+  await page.click("#bulk");
+  await page.waitForSelector("#confirm");
+}
+
+/// Opens the question whether to rename a group that the configuration names.
+async function renameGroup(page, lane) {
+  await page.goto(`${ISSUER}/console/users`);
+  await signIn(page, first(lane));
+  await page.waitForSelector("#find");
+  await page.goto(`${ISSUER}/console/groups/members?name=zorunlu`);
+  await page.fill("#to", "ikinci adım zorunlu");
+  await page.click("#group-rename");
+  await page.waitForSelector("#confirm");
+}
+
 /// Opens the form for a new user, which requires a recent sign-in. Without a lane, the page's session is
 /// recent.
 async function newUser(page, lane) {
@@ -487,6 +511,7 @@ export const STATES = [
   { name: "console-try-on", as: "first", show: turnTestSignInOn },
   { name: "console-try-done", as: "first", show: tryClient },
   { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
+  { name: "console-users-filtered", as: "first", show: at(`${ISSUER}/console/users?find=example&role=admin&sort=created&reversed=yes`) },
   { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?find=nobody@example.test`) },
   { name: "console-user-new", as: "nobody", show: newUser },
   {
@@ -514,6 +539,29 @@ export const STATES = [
       await page.waitForSelector("#confirm");
     },
   },
+  {
+    name: "console-user-profile-wrong", as: "first",
+    async show(page, lane) {
+      await person(page, second(lane));
+      await page.fill("#email", first(lane));
+      await page.fill("#phone_number", "5551112233");
+      await page.click("#user-save-profile");
+      await page.waitForSelector("#phone-wrong");
+    },
+  },
+  { name: "console-bulk", as: "nobody", show: addToGroup },
+  {
+    name: "console-bulk-none", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/console/users`);
+      await page.click("#bulk");
+      await page.waitForSelector("#bulk-back");
+    },
+  },
+  { name: "console-groups", as: "first", show: at(`${ISSUER}/console/groups`) },
+  { name: "console-group", as: "first", show: at(`${ISSUER}/console/groups/members?name=zorunlu`) },
+  { name: "console-group-empty", as: "first", show: at(`${ISSUER}/console/groups/members?name=staff`) },
+  { name: "console-group-confirm", as: "nobody", show: renameGroup },
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },

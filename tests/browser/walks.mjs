@@ -873,6 +873,57 @@ export const walksOf = (lane) => [
     },
   },
   {
+    name: "create a group, rename it, and delete a user",
+    async go(enter) {
+      const { page } = await enter();
+      const [group, gone] = [`ekip-${lane}`, `silinen.${lane}@example.test`];
+      await page.goto(`${ISSUER}/console/users/new`);
+      await signInByKeys(page, first(lane));
+      await type(page, "#email", gone);
+      await type(page, "#name", "Silinen Kişi");
+      await press(page, "#user-add");
+      await page.waitForSelector("#new-password");
+      // Select two users in the list and create a group of them.
+      await page.goto(`${ISSUER}/console/users?find=${lane}&sort=address`);
+      for (const box of ["#u1", "#u2"]) await press(page, box, "Space");
+      await reach(page, "#action");
+      assert.equal(await page.inputValue("#action"), "add-to-group");
+      await type(page, "#to_group", group);
+      await press(page, "#bulk");
+      await page.waitForSelector("#bulk-users");
+      assert.equal(await page.locator("#bulk-users li").count(), 2);
+      await press(page, "#confirm");
+      await done(page);
+      assert.equal(new URL(page.url()).searchParams.get("find"), lane);
+      // Add the new user by address, and rename the group.
+      await page.goto(`${ISSUER}/console/groups?find=${group}`);
+      await press(page, "a.name");
+      await page.waitForSelector("#who");
+      await type(page, "#who", gone);
+      await press(page, "#members-add");
+      await press(page, "#confirm");
+      await done(page);
+      assert.equal(await page.locator("#members li").count(), 3);
+      await type(page, "#to", `${group} 2`);
+      await press(page, "#group-rename");
+      await press(page, "#confirm");
+      await done(page);
+      assert.equal(await page.locator("#members li").count(), 3);
+      // Delete the user. The group has one member fewer.
+      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(gone)}`);
+      await press(page, "a.name");
+      await press(page, "#user-delete");
+      await press(page, "#confirm");
+      await done(page);
+      await page.goto(`${ISSUER}/console/groups/members?name=${encodeURIComponent(`${group} 2`)}`);
+      assert.equal(await page.locator("#members li").count(), 2);
+      await press(page, "#group-delete");
+      await press(page, "#confirm");
+      await done(page);
+      assert.equal(new URL(page.url()).pathname, "/console/groups");
+    },
+  },
+  {
     name: "add an authenticator app, name it, make recovery codes, and remove it",
     async go(enter, { scripts, words }) {
       const { page } = await enter();

@@ -106,6 +106,10 @@ async fn console_fields_store_no_invisible_characters() {
             let kept = [("email", "wiki@example.test"), ("name", "Wiki"), ("with-password", "yes")];
             kept.into_iter().filter(|(name, _)| *name != field).collect::<Vec<_>>()
         };
+        let profile = |field: &'static str| {
+            let kept = [("action", "save-profile"), ("email", "ben@example.test"), ("name", "Ben"), ("sure", "yes")];
+            kept.into_iter().filter(|(name, _)| *name != field).collect::<Vec<_>>()
+        };
         let with = |fields: Vec<(&'static str, &'static str)>, field: &'static str, value: &str| {
             let mut all: Vec<(&str, String)> = fields.into_iter().map(|(name, text)| (name, text.to_owned())).collect();
             all.push((field, value.to_owned()));
@@ -122,7 +126,10 @@ async fn console_fields_store_no_invisible_characters() {
             ("/console/users/new", with(user(""), "username", &name)),
             ("/console/users/new", with(user(""), "groups", &name)),
             (ben.as_str(), with(vec![("action", "save")], "groups", &name)),
-            (ben.as_str(), with(vec![("action", "save")], "username", &name)),
+            (ben.as_str(), with(profile("username"), "username", &name)),
+            (ben.as_str(), with(profile("name"), "name", &name)),
+            (ben.as_str(), with(profile("email"), "email", &address)),
+            (ben.as_str(), with(profile("phone_number"), "phone_number", &name)),
         ] {
             let fields: Vec<(&str, &str)> = fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
             send(&anna, path, &fields).await;

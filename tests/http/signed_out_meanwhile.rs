@@ -271,7 +271,15 @@ async fn a_concurrently_signed_out_administrator_changes_nothing() {
     let new_client =
         [("name", "Wiki"), ("type", "public"), ("redirect_uris", "https://rp.test/cb"), ("scope_email", "yes")];
     let of_ben = |provider: &Provider| format!("/console/users/{}", provider.ben.sub);
-    for (table, what) in [(b'l', "client"), (b'u', "password"), (b'u', "role"), (b'f', "factors"), (b'O', "revoke")] {
+    for (table, what) in [
+        (b'l', "client"),
+        (b'u', "password"),
+        (b'u', "role"),
+        (b'u', "address"),
+        (b'u', "deletion"),
+        (b'f', "factors"),
+        (b'O', "revoke"),
+    ] {
         let (provider, meddler) = Provider::meddled_with("[console]\nenabled = true\n").await;
         provider.change_user(provider.anna.sub, |anna| anna.roles = [Role::Admin].into()).await;
         let thief = with_anna(&provider).await;
@@ -280,9 +288,9 @@ async fn a_concurrently_signed_out_administrator_changes_nothing() {
         let fields: &[(&str, &str)] = match what {
             "client" => &new_client,
             "password" => &[("action", "reset-password"), ("sure", "yes")],
-            "role" => {
-                &[("action", "save"), ("role_admin", "yes"), ("groups", ""), ("username", "ben"), ("sure", "yes")]
-            }
+            "role" => &[("action", "save"), ("role_admin", "yes"), ("groups", ""), ("sure", "yes")],
+            "address" => &[("action", "save-profile"), ("email", "ben@evil.test"), ("name", "Ben"), ("sure", "yes")],
+            "deletion" => &[("action", "delete"), ("sure", "yes")],
             "factors" => &[("action", "reset-factors"), ("sure", "yes")],
             _ => &[("action", "revoke"), ("sure", "yes")],
         };

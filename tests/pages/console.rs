@@ -15,14 +15,17 @@ use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    AppLine, AppsPage, ClientFault, ClientField, ClientForm, ClientPage, ClientRefusal, ClientTestPage,
-    ClientTestProblem, ClientsPage, ConfirmPage, GuardedChange, InvitationForm, KeysPage, LimitLine, NewClientPage,
-    NewUserPage, ResetState, SettingsPage, UserAppLogins, UserFactors, UserField, UserInvitation, UserLine, UserPage,
-    UsersPage,
+    AppLine, AppsPage, BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm,
+    ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage,
+    GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, KeysPage, LimitLine,
+    NewClientPage, NewUserPage, ResetState, SettingsPage, TypedProfile, UserAppLogins, UserFactors, UserField,
+    UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
@@ -33,7 +36,7 @@ use crate::sample::{AT, Sample};
 
 /// Returns the console pages in every state.
 pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let parts = [client_pages(frame, sample), people_pages(frame, sample)];
+    let parts = [client_pages(frame, sample), people_pages(frame, sample), group_pages(frame, sample)];
     parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
 }
 
@@ -127,6 +130,8 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         Done::ClientState,
         Done::User,
         Done::UserRevoked,
+        Done::UserDeleted,
+        Done::Users,
         Done::UserInvited,
         Done::InvitationWithdrawn,
     ] {
@@ -205,6 +210,7 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
             user: &user,
             own: false,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows: &[], next: None },
             own_session: None,
             factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
@@ -224,6 +230,44 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
     ]
 }
 
+/// Returns the page of a user with this form for the profile.
+fn profile_page(
+    inside: &Inside<'_>,
+    sample: &Sample,
+    user: &User,
+    profile: Option<TypedProfile<'_>>,
+    faults: &[UserField],
+) -> String {
+    html(&UserPage {
+        inside: inside.clone(),
+        csrf: sample.csrf,
+        user,
+        own: false,
+        typed: None,
+        profile,
+        accesses: AccessTable { rows: &[], next: None },
+        own_session: None,
+        factors: UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None },
+        invitation: UserInvitation::default(),
+        app_logins: None,
+        may_send_reset_link: false,
+        password: None,
+        link: None,
+        faults,
+    })
+}
+
+/// Returns a user of a directory, without a phone number.
+fn of_directory(sample: &Sample) -> User {
+    let link = SourceLink {
+        source: SourceName::parse("corp").expect("a name"),
+        id: SourceId::from_bytes(b"1").expect("an id"),
+    };
+    let source =
+        UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: AT, confirmed_at: None };
+    User { source: Some(source), phone_number: None, ..sample.user() }
+}
+
 /// Returns the pages about users in every state.
 #[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
@@ -236,24 +280,57 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let disabled = User { state: UserState::Disabled, username: Username::parse("wiki"), ..user.clone() };
     let nobody = User { roles: [].into(), groups: [].into(), username: None, ..disabled.clone() };
     let developer = User { roles: [Role::Developer].into(), ..user.clone() };
-    let row = |user, signed_in_at, factor| UserLine { user, signed_in_at, factor, is_reset: false, invitation: None };
-    let invited = |user, state| UserLine { invitation: Some(state), ..row(user, None, None) };
+    let row_of = |user: User, signed_in_at, factor, state| {
+        let listed = ListedUser { sub: user.sub, signed_in_at, factor, is_reset: false, state };
+        UserLine { user, listed }
+    };
+    let (enabled, none) = (ListedState::Enabled, ListedState::NoCredential);
+    let mut reset = row_of(nobody.clone(), None, None, ListedState::Disabled);
+    reset.listed.is_reset = true;
     let users = [
-        row(developer.clone(), Some(AT), Some(FactorKind::Totp)),
-        row(user.clone(), Some(AT), Some(FactorKind::Passkey)),
-        row(developer, None, Some(FactorKind::SecurityKey)),
-        UserLine { is_reset: true, ..row(nobody.clone(), None, None) },
-        row(nobody.clone(), None, None),
-        invited(user.clone(), InvitationState::Invited),
-        invited(user.clone(), InvitationState::Expired),
-        invited(nobody, InvitationState::Accepted),
+        row_of(developer.clone(), Some(AT), Some(FactorKind::Totp), enabled),
+        row_of(user.clone(), Some(AT), Some(FactorKind::Passkey), enabled),
+        row_of(developer, None, Some(FactorKind::SecurityKey), enabled),
+        reset,
+        row_of(nobody.clone(), None, None, none),
+        row_of(user.clone(), None, None, ListedState::Invited),
+        row_of(User { name: String::new(), ..user.clone() }, None, None, ListedState::InvitationExpired),
     ];
-    let without_factor = Some((3, 5, AT));
-    let next = Some("/console/users?after=u1");
-    let page = |users, next| html(&UsersPage { inside: inside(), users, without_factor, wanted: account, next });
-    add("console-users", page(&users, next));
-    add("console-users-none", page(&[], None));
-    add("console-users-none-yet", page(&[], next));
+    let (groups, sources) = ([client.to_owned()], [client.to_owned()]);
+    let set = UserFilter {
+        wanted: account,
+        group: client,
+        state: Some(ListedState::Invited),
+        role: "none",
+        factor: "totp",
+        source: client,
+        sort: UserOrder::Created,
+        reversed: true,
+        groups: &groups,
+        sources: &sources,
+    };
+    let orders = UserOrder::ALL.map(|order| (order, format!("/console/users?sort={}", order.as_str())));
+    let page = |users, filter, (skipped, total)| {
+        html(&UsersPage {
+            inside: inside(),
+            users,
+            csrf,
+            back: "/console/users?page=2",
+            may_invite: skipped > 0,
+            filter,
+            skipped,
+            total,
+            without_factor: Some((3, 5, AT)),
+            previous: (skipped > 0).then_some("/console/users"),
+            next: (total > skipped).then_some("/console/users?page=3"),
+            orders: &orders,
+            has_sign_ins: skipped == 0,
+            most: (skipped > 0).then_some(250_000),
+        })
+    };
+    add("console-users", page(&users, UserFilter::default(), (0, 7)));
+    add("console-users-filtered", page(&users, set, (40, 100)));
+    add("console-users-none", page(&[], set, (0, 0)));
 
     let page = |faults| {
         let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
@@ -282,6 +359,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user,
             own,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows, next: None },
             own_session: None,
             factors,
@@ -317,6 +395,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user,
             own,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows, next: None },
             own_session: None,
             factors,
@@ -345,6 +424,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             user: &user,
             own: false,
             typed: None,
+            profile: None,
             accesses: AccessTable { rows: &[], next: None },
             own_session: None,
             factors: none,
@@ -379,15 +459,137 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DisableClient,
         GuardedChange::DeleteClient,
         GuardedChange::RotateSecret,
+        GuardedChange::DeleteUser,
+        GuardedChange::ChangeAddress,
+        GuardedChange::ChangeAddress,
     ]) {
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
-        let page =
-            ConfirmPage { inside: inside(), csrf, change, name, identifier: account, fields: &fields, action, cancel };
+        let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
+        let page = ConfirmPage {
+            inside: inside(),
+            csrf,
+            change,
+            name,
+            identifier,
+            new_address,
+            fields: &fields,
+            action,
+            cancel,
+        };
         add(&format!("console-confirm-{number}"), html(&page));
     }
+    let wrong = [UserField::Name, UserField::Email, UserField::Username, UserField::Phone];
+    let typed = TypedProfile { name: person, email: account, phone_number: client, username: client };
+    for (name, faults, profile) in [
+        ("wrong", &wrong[..], Some(typed)),
+        ("taken", &[UserField::EmailTaken], None),
+        ("phone", &wrong[3..], Some(typed)),
+    ] {
+        add(&format!("console-user-profile-{name}"), profile_page(&inside(), sample, &nameless, profile, faults));
+    }
+    add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
     add("console-user-own-role", page(&disabled, true, &[], None, &[UserField::OwnRole]));
     add("console-user-own", page(&disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]));
+    all
+}
+
+/// Returns the pages about groups and about changes to several users in every state.
+fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, account, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: String, html: String| all.push((name, html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let bulk_line = |name: &str| BulkLine { name: name.to_owned(), identifier: account.to_owned() };
+    let selected = [bulk_line(person), bulk_line("")];
+    let skipped = [
+        BulkSkip::Own,
+        BulkSkip::Unchanged,
+        BulkSkip::Directory,
+        BulkSkip::TooManyGroups,
+        BulkSkip::HasCredential,
+        BulkSkip::CannotInvite,
+        BulkSkip::Unknown,
+    ];
+    let skipped = skipped.map(|reason| (bulk_line(person), reason));
+    let fields = [("action", "disable"), ("to_group", client)];
+    let page = |action, role, users, fault| {
+        let back = "/console/users?page=2";
+        html(&BulkPage {
+            inside: inside(),
+            csrf,
+            action,
+            group: client,
+            role,
+            users,
+            skipped: &skipped,
+            fault,
+            fields: &fields,
+            back,
+        })
+    };
+    for action in BulkAction::ALL {
+        add(format!("console-bulk-{}", action.as_str()), page(action, None, &selected, None));
+    }
+    for role in [ConsoleRole::Administrator, ConsoleRole::Developer] {
+        add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, Some(role), &selected[..1], None));
+    }
+    add("console-bulk-nothing".to_owned(), page(BulkAction::Enable, None, &[], None));
+    for (number, fault) in (0..).zip([BulkFault::NoUsers, BulkFault::TooMany { most: 100 }, BulkFault::Group]) {
+        add(format!("console-bulk-fault-{number}"), page(BulkAction::AddToGroup, None, &[], Some(fault)));
+    }
+
+    let url = "/console/groups/members?name=staff".to_owned();
+    let groups = [GroupLine { name: client.to_owned(), url, members: 12, uses: 3 }];
+    let page =
+        |groups, wanted, next| html(&GroupsPage { inside: inside(), csrf, groups, wanted, previous: next, next });
+    add("console-groups".to_owned(), page(&groups, "", None));
+    add("console-groups-found".to_owned(), page(&groups, client, Some("/console/groups?page=2")));
+    add("console-groups-none".to_owned(), page(&[], "", None));
+    add("console-groups-none-found".to_owned(), page(&[], client, None));
+
+    let methods = ["GET".to_owned(), "POST".to_owned()];
+    let uses = [
+        GroupUse::Rule { app: client, path: "/", methods: &[] },
+        GroupUse::Rule { app: client, path: "/", methods: &methods },
+        GroupUse::Maintenance { app: client },
+        GroupUse::Account { app: client },
+        GroupUse::Console(ConsoleRole::Administrator),
+        GroupUse::Console(ConsoleRole::Developer),
+        GroupUse::Factors,
+    ];
+    let user = sample.user();
+    let state = ListedState::Enabled;
+    let listed = ListedUser { sub: user.sub, signed_in_at: None, factor: None, is_reset: false, state };
+    let members = [UserLine { user, listed }];
+    let page = |members, uses, fault| {
+        html(&GroupPage {
+            inside: inside(),
+            csrf,
+            members_csrf: csrf,
+            name: client,
+            to: person,
+            members,
+            skipped: 40,
+            total: 41 * members.len(),
+            uses,
+            is_of_directory: !uses.is_empty(),
+            back: "/console/groups/members?name=staff&page=2",
+            previous: Some("/console/groups/members?name=staff"),
+            next: None,
+            fault,
+        })
+    };
+    add("console-group".to_owned(), page(&members, &uses, None));
+    add("console-group-unnamed".to_owned(), page(&members, &[], None));
+    add("console-group-empty".to_owned(), page(&[], &uses, None));
+    add("console-group-wrong".to_owned(), page(&members, &uses, Some(GroupFault::Name)));
+    add("console-group-own-role".to_owned(), page(&members, &uses, Some(GroupFault::OwnRole)));
+    for (name, to, uses) in [("rename", Some(person), &uses[..]), ("delete", None, &[])] {
+        let (total, back) = (12, "/console/groups/members?name=staff");
+        let page = GroupConfirmPage { inside: inside(), csrf, name: client, to, total, uses, fields: &fields, back };
+        add(format!("console-group-confirm-{name}"), html(&page));
+    }
     all
 }
 
@@ -506,10 +708,8 @@ fn the_list_of_users_shows_who_has_no_credential() {
         let html = crate::sample::page(name);
         let rows: Vec<_> = html.split("row-user").skip(1).collect();
         let shown = |row: &str| (row.contains(state), row.contains(active));
-        // An authenticator app alone does not sign anyone in, a passkey does.
-        assert_eq!(shown(rows[0]), (true, false), "{}", rows[0]);
-        assert_eq!(shown(rows[1]), (false, true), "{}", rows[1]);
-        assert_eq!(shown(rows[2]), (true, false), "{}", rows[2]);
-        assert!(rows[3..].iter().all(|row| !row.contains(state)), "{html}");
+        assert_eq!(shown(rows[0]), (false, true), "{}", rows[0]);
+        assert_eq!(shown(rows[4]), (true, false), "{}", rows[4]);
+        assert!(rows[5..].iter().all(|row| !row.contains(state)), "{html}");
     }
 }

@@ -32,6 +32,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/clients/new",
     "/console/users",
     "/console/users/new",
+    "/console/groups",
     "/console/keys",
     "/console/applications",
     "/console/settings",

@@ -53,6 +53,11 @@ impl FactorKind {
         }
     }
 
+    /// Parses the name of a kind that is a second factor.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Totp, Self::SecurityKey, Self::Passkey].into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Returns the kind of a factor with a WebAuthn credential.
     pub const fn of_credential(kind: CredentialKind) -> Self {
         match kind {

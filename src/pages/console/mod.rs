@@ -1,9 +1,12 @@
 //! Console pages for developers and administrators: the frame, the pages about operation (signing
 //! keys, applications, settings), and the confirmation of a change.
 
+mod bulk;
 mod clients;
 mod form;
+mod groups;
 mod snippets;
+mod user_list;
 mod users;
 
 use askama::Template;
@@ -13,11 +16,14 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
+pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
 pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
 pub use form::{ClientFault, ClientField, ClientForm};
+pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
-    InvitationForm, NewUserPage, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation,
-    UserLine, UserPage, UsersPage,
+    InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,
+    UserInvitation, UserPage,
 };
 
 /// Page of the signing keys.
@@ -107,7 +113,9 @@ pub struct LimitLine<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardedChange {
     ResetPassword,
+    ChangeAddress,
     DisableUser,
+    DeleteUser,
     RevokeAccess,
     ResetFactors,
     /// The change gives the user this console role, through roles or groups.
@@ -131,6 +139,8 @@ pub struct ConfirmPage<'a> {
     pub name: &'a str,
     /// Email address of the user, or identifier of the client.
     pub identifier: &'a str,
+    /// New address of [`GuardedChange::ChangeAddress`]. `None` if the address is removed.
+    pub new_address: Option<&'a str>,
     /// Fields of the form that asked for the change, without its CSRF token.
     pub fields: &'a [(&'a str, &'a str)],
     /// Path to which the form is sent. `cancel` is the path that the Cancel link opens. Both paths
@@ -153,7 +163,9 @@ impl ConfirmPage<'_> {
         let t = self.inside.frame.t;
         match self.change {
             GuardedChange::ResetPassword => t.confirm_password_title(),
+            GuardedChange::ChangeAddress => t.confirm_address_title(),
             GuardedChange::DisableUser => t.confirm_disable_title(),
+            GuardedChange::DeleteUser => t.confirm_delete_title(),
             GuardedChange::RevokeAccess => t.confirm_revoke_title(),
             GuardedChange::ResetFactors => t.confirm_factors_title(),
             GuardedChange::SetRole(_) => t.confirm_role_title(),
@@ -168,7 +180,12 @@ impl ConfirmPage<'_> {
         let t = self.inside.frame.t;
         match self.change {
             GuardedChange::ResetPassword => t.confirm_password_effect(),
+            GuardedChange::ChangeAddress => match self.new_address {
+                Some(address) => t.confirm_address_effect(address),
+                None => t.confirm_address_removed(),
+            },
             GuardedChange::DisableUser => t.confirm_disable_effect(),
+            GuardedChange::DeleteUser => t.confirm_delete_effect(),
             GuardedChange::RevokeAccess => t.confirm_revoke_effect(),
             GuardedChange::ResetFactors => t.confirm_factors_effect(),
             GuardedChange::SetRole(role) | GuardedChange::AddUser(role) => match role {
@@ -189,9 +206,9 @@ impl ConfirmPage<'_> {
             GuardedChange::DisableUser | GuardedChange::DisableClient => t.client_disable(),
             GuardedChange::RevokeAccess => t.user_revoke(),
             GuardedChange::ResetFactors => t.user_factors_reset(),
-            GuardedChange::SetRole(_) => t.profile_save(),
+            GuardedChange::SetRole(_) | GuardedChange::ChangeAddress => t.profile_save(),
             GuardedChange::AddUser(_) => t.user_add(),
-            GuardedChange::DeleteClient => t.client_delete(),
+            GuardedChange::DeleteClient | GuardedChange::DeleteUser => t.client_delete(),
             GuardedChange::RotateSecret => t.client_rotate(),
         }
     }

@@ -10,12 +10,11 @@ use crate::open_access::AccessTable;
 use crate::security::FactorLine;
 use crate::words::{Markup, Words};
 use sealgate_domain::account_links::InvitationState;
-use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::{SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::user::{Email, Role, User, UserState};
 
 impl Words {
     /// Returns why an account is not enabled at its source.
@@ -28,56 +27,6 @@ impl Words {
             (SourceState::Gone, false) => self.directory_state_gone(),
             (SourceState::Gone, true) => self.upstream_state_gone(),
         }
-    }
-}
-
-/// Page with the list of users.
-#[derive(Template)]
-#[template(path = "console/users.html")]
-pub struct UsersPage<'a> {
-    pub inside: Inside<'a>,
-    pub users: &'a [UserLine],
-    /// Number of users who can sign in but have no factor, number of users who can sign in, and
-    /// time of the count.
-    pub without_factor: Option<(u64, u64, UnixTime)>,
-    /// Search text as typed. If empty, all users are shown. The form sends it as `find`.
-    pub wanted: &'a str,
-    /// URL of the next page, if there are more users.
-    pub next: Option<&'a str>,
-}
-
-/// User in the list of users.
-#[derive(Debug, Clone)]
-pub struct UserLine {
-    pub user: User,
-    /// Last sign-in. `None` if the audit log no longer contains it.
-    pub signed_in_at: Option<UnixTime>,
-    /// Strongest factor besides the password.
-    pub factor: Option<FactorKind>,
-    /// Whether all factors were removed, and the enrolment link was not used yet.
-    pub is_reset: bool,
-    /// State of the invitation, if there is one.
-    pub invitation: Option<InvitationState>,
-}
-
-impl UserLine {
-    /// Returns whether the user has a password or a passkey.
-    fn has_credential(&self) -> bool {
-        self.user.has_password() || self.factor == Some(FactorKind::Passkey)
-    }
-
-    fn factor_words(&self, t: &Words) -> Markup {
-        match self.factor {
-            Some(kind) => t.factor_kind(kind),
-            None if self.is_reset => t.user_factor_reset(),
-            None => t.user_factor_none(),
-        }
-    }
-}
-
-impl UsersPage<'_> {
-    fn groups(user: &User) -> String {
-        user.all_groups().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -122,6 +71,8 @@ pub enum UserField {
     Username,
     UsernameTaken,
     Name,
+    /// The phone number is invalid.
+    Phone,
     Groups,
     /// Administrators may not remove their own role.
     OwnRole,
@@ -137,11 +88,12 @@ impl NewUserPage<'_> {
 ///
 /// The forms send `csrf` and one of these actions as `action`:
 ///
-/// - `save` with `groups`, `role_developer` and `role_admin`, and with `username` if the user has
-///   no username;
+/// - `save` with `groups`, `role_developer` and `role_admin`;
+/// - `save-profile` with `name`, `email` and `phone_number`, and with `username` if the user has no
+///   username. Not for users of a directory;
 /// - `set-app-login` with `app`, `app_username` and `app_password`;
-/// - without further fields: `disable`, `enable`, `reset-password`, `revoke`, `send-reset-link`,
-///   `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
+/// - without further fields: `disable`, `enable`, `delete`, `reset-password`, `revoke`,
+///   `send-reset-link`, `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
 ///
 /// The buttons of the open accesses send `end` with an access instead of `action`.
 #[derive(Template)]
@@ -154,6 +106,8 @@ pub struct UserPage<'a> {
     pub own: bool,
     /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
+    /// Input of the form, shown instead of the user's name, address and phone number.
+    pub profile: Option<TypedProfile<'a>>,
     /// Open accesses.
     pub accesses: AccessTable<'a>,
     /// Session of this browser, on the signed-in user's own page.
@@ -171,11 +125,19 @@ pub struct UserPage<'a> {
     pub faults: &'a [UserField],
 }
 
+/// Input of the form with a user's profile.
+#[derive(Debug, Clone, Copy)]
+pub struct TypedProfile<'a> {
+    pub name: &'a str,
+    pub email: &'a str,
+    pub phone_number: &'a str,
+    /// Username. Empty if the user has none.
+    pub username: &'a str,
+}
+
 /// Input of the form with a user's groups and roles.
 #[derive(Debug, Clone, Copy)]
 pub struct TypedUser<'a> {
-    /// Username. Empty if the user has none.
-    pub username: &'a str,
     /// Groups, one per line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
@@ -255,8 +217,39 @@ impl UserPage<'_> {
         if self.user.name.is_empty() { self.user.sign_in_name() } else { &self.user.name }
     }
 
-    fn username(&self) -> &str {
-        self.typed.map_or("", |typed| typed.username)
+    fn has_password_section(&self) -> bool {
+        self.may_send_reset_link || (!self.own && self.user.source.is_none())
+    }
+
+    /// Returns the open accesses by kind: id of the table, heading and rows.
+    fn parts(&self) -> Vec<(&'static str, Markup, AccessTable<'_>)> {
+        let t = self.inside.frame.t;
+        let parts = [
+            ("accesses", t.user_devices(), &[AccessKind::Session, AccessKind::AppSession][..]),
+            ("grants", t.user_grants(), &[AccessKind::Client]),
+            ("app-passwords", t.app_passwords_title(), &[AccessKind::AppPassword]),
+            ("app-logins", t.menu_app_logins(), &[AccessKind::AppLogin]),
+        ];
+        let part = |(id, heading, kinds)| Some((id, heading, self.accesses.part(kinds)?));
+        parts.into_iter().filter_map(part).collect()
+    }
+
+    /// Returns the profile as typed, or as stored.
+    fn form(&self) -> TypedProfile<'_> {
+        self.profile.unwrap_or_else(|| TypedProfile {
+            name: &self.user.name,
+            email: self.user.email.as_ref().map(Email::as_str).unwrap_or_default(),
+            phone_number: self.user.phone_number.as_deref().unwrap_or_default(),
+            username: "",
+        })
+    }
+
+    fn is_wrong(&self, field: UserField) -> bool {
+        self.faults.contains(&field)
+    }
+
+    fn is_first(&self, field: UserField) -> bool {
+        self.faults.first() == Some(&field)
     }
 
     /// Returns the groups of the user's directory.

@@ -187,15 +187,25 @@ pub(super) async fn execute(
     console_user: &ConsoleUser,
     command: Command,
 ) -> Result<Answer, Failure> {
+    let context = command_context(ctx, console_user);
+    admin::execute(&context, command).await.map_err(failure_of)
+}
+
+/// Returns the context of a command of this user.
+pub(super) fn command_context<'c>(ctx: &'c RequestContext<'_>, console_user: &ConsoleUser) -> CommandContext<'c> {
     let origin = &ctx.origin;
-    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
-    admin::execute(&context, command).await.map_err(|error| match error {
+    CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id)
+}
+
+/// Returns the answer to a command that failed.
+pub(super) fn failure_of(error: CommandError) -> Failure {
+    match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
         CommandError::Invalid(_) | CommandError::Exists(_) => Failure::page(Problem::InvalidRequest),
         CommandError::Store(error) => error.into(),
         CommandError::Password(error) => error.into(),
-    })
+    }
 }
 
 /// Content of a client's page in addition to the stored client.

@@ -26,11 +26,12 @@ const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
 /// Returns the guarded change that an action on a user's page makes, if any.
 ///
-/// For `save` see [`of_roles`].
+/// For `save` see [`of_roles`], for `save-profile` see [`super::user_profile::change`].
 pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
     match action {
         "reset-password" => Some(GuardedChange::ResetPassword),
         "disable" => Some(GuardedChange::DisableUser),
+        "delete" => Some(GuardedChange::DeleteUser),
         "revoke" => Some(GuardedChange::RevokeAccess),
         "reset-factors" => Some(GuardedChange::ResetFactors),
         _ => None,
@@ -115,14 +116,41 @@ pub(super) async fn ask(
     change: GuardedChange,
     target: &Target<'_>,
 ) -> Result<Option<Response>, Failure> {
-    match require_recent(ctx, &target.page).await {
+    let is_confirmed = is_confirmed(ctx, console_user, form, &target.page).await?;
+    Ok(if is_confirmed { None } else { Some(page(ctx, console_user, form, change, target)) })
+}
+
+/// Returns whether the form contains the confirmation of a guarded change.
+///
+/// If the sign-in is too old, the form is kept until the user has signed in again, and `page` then
+/// shows it.
+///
+/// # Errors
+/// As [`ask`].
+pub(super) async fn is_confirmed(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &Params,
+    page: &str,
+) -> Result<bool, Failure> {
+    match require_recent(ctx, page).await {
         Err(Failure::Redirect(_)) => {
-            let page = kept_form::keep(ctx, &console_user.visitor, &target.page, form).await?;
+            let page = kept_form::keep(ctx, &console_user.visitor, page, form).await?;
             require_recent(ctx, &page).await?;
         }
         recent => recent?,
     }
-    Ok(if form.has("sure") { None } else { Some(page(ctx, console_user, form, change, target)) })
+    Ok(form.has("sure"))
+}
+
+/// Returns the fields of a form that its confirmation sends again.
+pub(super) fn fields<'f>(form: &'f Params, once: &'f str) -> Vec<(&'f str, &'f str)> {
+    let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| !["csrf", "sure"].contains(name)).collect();
+    // A kept form has no `once` token, because [`kept_form`] drops it.
+    if !form.has("once") {
+        fields.push(("once", once));
+    }
+    fields
 }
 
 /// Returns the page that asks for the confirmation.
@@ -135,17 +163,14 @@ pub(super) fn page(
 ) -> Response {
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
-    let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| *name != "csrf").collect();
-    // A kept form has no `once` token, because [`kept_form`] drops it.
-    if !form.has("once") {
-        fields.push(("once", &once));
-    }
+    let fields = fields(form, &once);
     let page = ConfirmPage {
         inside,
         csrf: &console_user.csrf(ctx),
         change,
         name: target.name,
         identifier: target.identifier,
+        new_address: fields.iter().find(|(name, value)| *name == "email" && !value.is_empty()).map(|(_, value)| *value),
         fields: &fields,
         action: &target.page,
         cancel: &target.page,

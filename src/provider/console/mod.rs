@@ -9,13 +9,17 @@
 //! `/console/settings`. The other pages have modules of their own.
 
 mod audit;
+mod bulk;
 mod client;
 mod client_test;
 mod clients;
 mod confirmation;
 mod form;
+mod groups;
 mod kept_form;
 mod user;
+mod user_list;
+mod user_profile;
 mod users;
 
 use http::{Method, StatusCode};
@@ -46,6 +50,9 @@ pub(super) enum Area {
     Users,
     NewUser,
     User,
+    Bulk,
+    Groups,
+    Group,
     Keys,
     Apps,
     Settings,
@@ -63,6 +70,9 @@ impl Area {
             Self::Users
             | Self::NewUser
             | Self::User
+            | Self::Bulk
+            | Self::Groups
+            | Self::Group
             | Self::Keys
             | Self::Apps
             | Self::Settings
@@ -80,9 +90,12 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Client => client::client_page(ctx, &console_user).await,
         Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
         Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
-        Area::Users => users::users_page(ctx, &console_user).await,
+        Area::Users => user_list::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
+        Area::Bulk => bulk::bulk(ctx, &console_user).await,
+        Area::Groups => groups::groups_page(ctx, &console_user).await,
+        Area::Group => groups::members_page(ctx, &console_user).await,
         Area::Keys => keys_page(ctx, &console_user).await,
         Area::Apps => Ok(apps_page(ctx, &console_user)),
         Area::Settings => Ok(settings_page(ctx, &console_user)),

@@ -9,8 +9,9 @@ use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
 use crate::console::client::execute;
 use crate::console::confirmation::Target;
-use crate::console::users::{groups, new_password, roles, username};
-use crate::console::{ConsoleUser, confirmation, kept_form, last_segment};
+use crate::console::user_profile::Profile;
+use crate::console::users::{groups, new_password, roles};
+use crate::console::{ConsoleUser, confirmation, kept_form, last_segment, user_list, user_profile};
 use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
@@ -38,14 +39,13 @@ use sealgate_pages::console::{
     GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage,
 };
 use sealgate_pages::{AppLoginFault, ConsoleRole, Done, Problem, html};
-use sealgate_store::RenameOutcome;
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(ctx)) {
         Some(subject) => ctx.sealgate.store.user(subject).await?,
         None => None,
     };
-    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let Some(user) = user else { return absent(ctx, console_user).await };
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
             return resume(ctx, console_user, &user, &form).await;
@@ -68,6 +68,9 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
     match action {
         Some("save") => save(ctx, console_user, &user, &form).await,
+        Some("save-profile") => user_profile::save(ctx, console_user, &user, &form).await,
+        // Administrators cannot delete themselves, because there may be no other administrator.
+        Some("delete") if !own => delete(ctx, console_user, &user, &form).await,
         Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await,
         // Administrators cannot disable themselves, because there may be no other administrator.
         Some("disable") if !own => {
@@ -104,6 +107,34 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
 }
 
+/// Answers a request for a user who does not exist.
+///
+/// If the request repeats the form that deleted the user, redirects to the page that reports the
+/// deletion.
+async fn absent(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let not_found = || Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);
+    if ctx.head.method != Method::POST {
+        return Err(not_found());
+    }
+    let form = console_user.form(ctx)?;
+    submission::once(ctx, &console_user.visitor, &form, async { Err(not_found()) }).await
+}
+
+/// Deletes the user, and returns to the list.
+async fn delete(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let work = Box::pin(async {
+        let delete = UserCommand::Delete(UserRef::Sub(user.sub).into());
+        execute(ctx, console_user, Command::User(delete)).await?;
+        Ok(Effect::Done { page: format!("{}?done={}", user_list::PAGE, Done::UserDeleted.as_str()), secret: None })
+    });
+    submission::once(ctx, &console_user.visitor, form, work).await
+}
+
 fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
     user.sub == console_user.visitor.user.sub
 }
@@ -127,6 +158,14 @@ async fn resume(
     form: &Params,
 ) -> Result<Response, Failure> {
     let action = form.one("action")?;
+    if action == Some("save-profile") {
+        let profile = Profile::read(form)?;
+        if let Some(change) = profile.change(user) {
+            let target = Target::user(user, page_of(user.sub));
+            return Ok(confirmation::page(ctx, console_user, form, change, &target));
+        }
+        return show(ctx, console_user, user, &UserNotes { profile: Some(&profile), ..UserNotes::default() }).await;
+    }
     let typed = (action == Some("save")).then(|| Typed::read(form)).transpose()?;
     let change = match typed.as_ref().map(|typed| (&typed.roles, groups(&typed.groups))) {
         None => guarded(action, is_own(console_user, user)),
@@ -141,8 +180,7 @@ async fn resume(
 }
 
 /// Input of the form with groups and roles.
-struct Typed {
-    username: String,
+pub(super) struct Typed {
     groups: String,
     roles: BTreeSet<Role>,
 }
@@ -150,7 +188,7 @@ struct Typed {
 impl Typed {
     fn read(form: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().to_owned()) };
-        Ok(Self { username: text("username")?.trim().to_owned(), groups: text("groups")?, roles: roles(form) })
+        Ok(Self { groups: text("groups")?, roles: roles(form) })
     }
 }
 
@@ -163,10 +201,6 @@ async fn save(
     let typed = Typed::read(form)?;
     let Some(groups) = groups(&typed.groups) else {
         return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::Groups])).await;
-    };
-    let username = match username(&typed.username) {
-        Ok(username) => username,
-        Err(fault) => return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[fault])).await,
     };
     let next = User { roles: typed.roles.clone(), groups, ..user.clone() };
     let own = is_own(console_user, user);
@@ -184,25 +218,10 @@ async fn save(
     let change = |user: &mut User| {
         user.roles.clone_from(&next.roles);
         user.groups.clone_from(&next.groups);
-        // The form can only set a missing username. Applications identify users by the username, so
-        // only the command line can change an existing username.
-        if user.username.is_none() && username.is_some() && user.source.is_none() {
-            user.username.clone_from(&username);
-            user.updated_at = ctx.now;
-        }
     };
-    match ctx.sealgate.store.rename_user(user.sub, change).await? {
-        RenameOutcome::Renamed(_) => {}
-        RenameOutcome::Absent => return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound)),
-        // The form does not change the address, and cannot remove a name.
-        RenameOutcome::Nameless => return Err(Failure::page(Problem::InvalidRequest)),
-        RenameOutcome::EmailTaken | RenameOutcome::UsernameTaken => {
-            return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::UsernameTaken])).await;
-        }
-    }
-    let changed =
-        if username.is_some() && user.username.is_none() { "username, groups and roles" } else { "groups and roles" };
-    let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub).with_detail(changed);
+    let changed = ctx.sealgate.store.change_user(user.sub, change).await?;
+    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub).with_detail("groups and roles");
     ctx.sealgate.audit.note(event);
     Ok(back(ctx, user, Done::User))
 }
@@ -340,16 +359,18 @@ fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
 #[derive(Default)]
 pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
-    result: Option<&'a ShownResult>,
+    pub(super) result: Option<&'a ShownResult>,
     /// Input of the form, shown instead of the stored groups and roles.
-    typed: Option<&'a Typed>,
-    faults: &'a [UserField],
+    pub(super) typed: Option<&'a Typed>,
+    /// Input of the form, shown instead of the stored profile.
+    pub(super) profile: Option<&'a Profile>,
+    pub(super) faults: &'a [UserField],
     /// Input of the form for a name and password at an application, without the password.
-    app_login: TypedAppLogin<'a>,
+    pub(super) app_login: TypedAppLogin<'a>,
 }
 
 #[derive(Default, Clone, Copy)]
-struct TypedAppLogin<'a> {
+pub(super) struct TypedAppLogin<'a> {
     app: &'a str,
     username: &'a str,
     fault: Option<AppLoginFault>,
@@ -361,7 +382,7 @@ impl<'a> UserNotes<'a> {
     }
 }
 
-async fn show(
+pub(super) async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
@@ -387,11 +408,8 @@ async fn show(
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
-        typed: notes.typed.map(|typed| TypedUser {
-            username: &typed.username,
-            groups: &typed.groups,
-            roles: &typed.roles,
-        }),
+        typed: notes.typed.map(|typed| TypedUser { groups: &typed.groups, roles: &typed.roles }),
+        profile: notes.profile.map(Profile::typed),
         accesses: accesses.table(),
         own_session,
         factors: UserFactors {

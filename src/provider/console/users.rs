@@ -1,4 +1,4 @@
-//! `/console/users` and `/console/users/new`: the list of users, and creation of a new user.
+//! `/console/users/new`: creation of a new user.
 //!
 //! The module [`user`] also uses the parsers of form fields in this module.
 
@@ -9,7 +9,6 @@ use http::{Method, StatusCode};
 use crate::console::client::execute;
 use crate::console::confirmation::Target;
 use crate::console::{ConsoleUser, confirmation, kept_form, user};
-use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
 use sealgate_admin::command::{Command, UserCommand};
@@ -21,58 +20,13 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_visible};
 use sealgate_domain::secret::Secret;
-use sealgate_domain::user::{Email, Role, Subject};
+use sealgate_domain::user::{Email, Role};
 use sealgate_domain::username::Username;
-use sealgate_pages::console::{InvitationForm, NewUserPage, UserField, UserLine, UsersPage};
+use sealgate_pages::console::{InvitationForm, NewUserPage, UserField};
 use sealgate_pages::{Done, Problem, html};
-use sealgate_store::UsersFound;
-
-/// Maximum number of users on one page.
-const USERS_PER_PAGE: usize = 50;
 
 /// Path of the form for a new user.
 const NEW: &str = "/console/users/new";
-
-pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let query = ctx.query()?;
-    let wanted = query.one("find")?.unwrap_or_default().trim().to_owned();
-    let store = &ctx.sealgate.store;
-    // Look up a complete e-mail address in an index, which is fast for any number of users. Search
-    // a username as text, because it may be a prefix of another username.
-    let exact = match Email::parse(&wanted) {
-        Some(email) => store.user_by_email(&email).await?,
-        None => None,
-    };
-    let UsersFound { users, next } = match exact {
-        Some(user) => UsersFound { users: vec![user], next: None },
-        None => store.find_users(&wanted, query.one("after")?.and_then(Subject::parse), USERS_PER_PAGE).await?,
-    };
-    let next = next.map(|next| {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("find", &wanted).append_pair("after", &next.to_string());
-        ctx.path(&format!("/console/users?{}", query.finish()))
-    });
-    let mut lines = Vec::with_capacity(users.len());
-    for user in users {
-        let signed_in_at = store.last_sign_in(user.sub).await?;
-        let factors = store.factors(user.sub).await?;
-        let factor = factors.as_ref().and_then(|loaded| loaded.value.strongest());
-        let is_reset = factors.is_some_and(|loaded| loaded.value.reset.is_some());
-        let account_links = store.account_links(user.sub).await?;
-        let invitation =
-            account_links.and_then(|links| links.value.invitation).map(|invitation| invitation.state(ctx.now));
-        lines.push(UserLine { user, signed_in_at, factor, is_reset, invitation });
-    }
-    let counted = ctx.sealgate.enrolment.last();
-    let page = UsersPage {
-        inside: console_user.inside(ctx),
-        users: &lines,
-        without_factor: counted.map(|(counted, at)| (counted.none, counted.users(), at)),
-        wanted: &wanted,
-        next: next.as_deref(),
-    };
-    Ok(Response::page(StatusCode::OK, html(&page), None))
-}
 
 /// Input of the form for a new user.
 #[derive(Default)]

@@ -68,7 +68,7 @@ async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bear
             if bearer.user().is_some_and(|user| ctx.sealgate.sources.is_stale(user, ctx.now)) {
                 return Err(Failure::Unavailable);
             }
-            if ctx.sealgate.sources.needs_sign_in(&bearer.user, ctx.now) {
+            if bearer.user().is_some_and(|user| ctx.sealgate.sources.needs_sign_in(user, ctx.now)) {
                 return Err(Failure::Bearer(Some(INVALID)));
             }
             Ok((token, bearer))

@@ -451,6 +451,10 @@ pub(crate) fn submission(id: &SecretHash) -> Key {
 }
 
 /// Key of the number of notifications of one kind to a user.
+pub(crate) fn notice_counts(subject: Subject) -> Key {
+    key(Table::NoticeCount, &[subject.as_bytes()])
+}
+
 pub(crate) fn notice_count(subject: Subject, notice: &str) -> Key {
     key(Table::NoticeCount, &[subject.as_bytes(), notice.as_bytes()])
 }

@@ -217,10 +217,6 @@ impl Store {
         }
         self.change_account_links(subject, &[], AccountLinks::take_back).await
     }
-
-    pub(crate) async fn remove_account_links(&self, subject: Subject) -> Result<(), StoreError> {
-        self.write(Changes { delete: vec![table::account_links(subject)], ..Changes::default() }).await
-    }
 }
 
 fn user_and_links_changes(

@@ -8,7 +8,6 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::engine::Changes;
 use crate::format::record::Loaded;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
@@ -149,19 +148,6 @@ impl Store {
     /// credential.
     pub async fn remove_app_credential(&self, subject: Subject, app: &str) -> Result<bool, StoreError> {
         self.change_app_credentials(subject, |next| next.remove(app)).await
-    }
-
-    /// Deletes the credentials of a user who is being deleted.
-    pub(crate) async fn remove_app_credentials(&self, subject: Subject) -> Result<(), StoreError> {
-        for _ in 0..MAX_CONFLICTS {
-            let Some(loaded) = self.loaded_app_credentials(subject).await? else { return Ok(()) };
-            let delete = vec![loaded.key().clone()];
-            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-            if self.commit(changes).await? == Committed::Yes {
-                return Ok(());
-            }
-        }
-        Err(StoreError::Contended)
     }
 
     /// Changes a stored set. Writes nothing, and returns false, if `change` returns false.

@@ -121,18 +121,20 @@ impl Store {
         self.commit(changes).await
     }
 
-    /// Deletes the factors and credential index entries of a user who is being deleted.
-    pub(crate) async fn remove_factors(&self, subject: Subject) -> Result<(), StoreError> {
-        for _ in 0..MAX_CONFLICTS {
-            let Some(loaded) = self.factors(subject).await? else { return Ok(()) };
-            let mut delete = vec![loaded.key().clone()];
-            delete.extend(credential_keys(&loaded.value));
-            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-            if self.commit(changes).await? == Committed::Yes {
-                return Ok(());
-            }
-        }
-        Err(StoreError::Contended)
+    /// Returns the changes that delete the factors and the credential index entries of a user who is
+    /// being deleted.
+    ///
+    /// The index entries of an unreadable record remain. They lead to no user.
+    pub(crate) async fn factors_removal(&self, subject: Subject) -> Result<Changes, StoreError> {
+        let key = table::factors(subject);
+        let loaded = match self.factors(subject).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => return Ok(Changes { expect: vec![Expect::Absent(key)], ..Changes::default() }),
+            Err(StoreError::Broken(_)) => return Ok(Changes { delete: vec![key], ..Changes::default() }),
+            Err(error) => return Err(error),
+        };
+        let delete = std::iter::once(key).chain(credential_keys(&loaded.value)).collect();
+        Ok(Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() })
     }
 
     /// Returns the factors of up to `limit` users whose `sub` is greater than `after`, in order.

@@ -333,6 +333,50 @@ impl Store {
         }
     }
 
+    /// Deletes the queued and the undeliverable e-mails to a user who no longer exists, and the
+    /// records of sent e-mails.
+    ///
+    /// Reads the whole outbox, so unauthenticated requests must not call it.
+    pub(crate) async fn drop_all_mails_of(&self, subject: Subject) -> Result<(), StoreError> {
+        let mut after = None::<WaitingMail>;
+        loop {
+            let page = self.waiting_mails(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.value.clone());
+            for mail in page.iter().filter(|mail| mail.value.subject == Some(subject)) {
+                // A conflict means that another process has sent or deleted the e-mail.
+                let _ = self.commit_without_mail(removal(mail), &[]).await?;
+            }
+        }
+        let dead = |dead: DeadMail| dead.mail.subject == Some(subject);
+        let sent = |sent: SentMail| sent.subject == Some(subject);
+        let mut delete = self.keys_where(Table::DeadMail, dead).await?;
+        delete.extend(self.keys_where(Table::SentMail, sent).await?);
+        for keys in delete.chunks(PAGE) {
+            self.write(Changes { delete: keys.to_vec(), ..Changes::default() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the keys of the readable records of a table that match.
+    async fn keys_where<T: DeserializeOwned>(
+        &self,
+        table: Table,
+        matches: impl Fn(T) -> bool + Send,
+    ) -> Result<Vec<Key>, StoreError> {
+        let (mut keys, mut after) = (Vec::new(), None::<Key>);
+        loop {
+            let rows = self.engine.scan(&table::all(table), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(keys) };
+            after = Some(last.clone());
+            for (key, bytes) in rows {
+                if record::decode::<T>(&key, bytes).is_ok_and(|loaded| matches(loaded.value)) {
+                    keys.push(key);
+                }
+            }
+        }
+    }
+
     async fn find_waiting(&self, id: MailId) -> Result<Option<Loaded<WaitingMail>>, StoreError> {
         let mut after = None::<WaitingMail>;
         loop {

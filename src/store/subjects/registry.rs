@@ -40,18 +40,6 @@ pub enum AddOutcome {
     Exists,
 }
 
-/// Maximum number of users that are read for one page of a search.
-const MAX_EXAMINED: usize = 4096;
-
-/// Page of users that match a search.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsersFound {
-    /// May be empty although there are more users, if few match.
-    pub users: Vec<User>,
-    /// User after whom the next page starts. `None` if all users were read.
-    pub next: Option<Subject>,
-}
-
 impl Store {
     /// Returns the client with this id, even if it is disabled.
     pub async fn client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
@@ -211,6 +199,36 @@ impl Store {
         self.change_user_and(subject, None, change).await
     }
 
+    /// Changes users in one commit. Retries on conflicts. Returns the users that were changed.
+    ///
+    /// `change` returns whether it has changed the user. Its changes to `sub`, e-mail address and
+    /// username are ignored. The caller limits the number of users.
+    pub async fn change_users(
+        &self,
+        subjects: &[Subject],
+        change: impl Fn(&mut User) -> bool + Send,
+    ) -> Result<Vec<Subject>, StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let (mut changes, mut renewed) = (Changes::default(), Vec::new());
+            for subject in subjects {
+                let Some(loaded) = self.load::<User>(table::user(*subject)).await? else { continue };
+                let mut next = loaded.value.clone();
+                if !change(&mut next) {
+                    continue;
+                }
+                next.sub = loaded.value.sub;
+                next.email.clone_from(&loaded.value.email);
+                next.username.clone_from(&loaded.value.username);
+                changes.merge(record::replace(&loaded, &next)?);
+                renewed.push(*subject);
+            }
+            if renewed.is_empty() || self.commit(changes).await? == Committed::Yes {
+                return Ok(renewed);
+            }
+        }
+        Err(StoreError::Contended)
+    }
+
     /// Changes a user, possibly with another e-mail address or username. Retries on conflicts.
     ///
     /// Changes to `sub` are ignored. Other users can then use the previous names.
@@ -245,39 +263,43 @@ impl Store {
         Ok(Ok(changes))
     }
 
-    /// Deletes a user with all sessions, grants, consents and credentials.
+    /// Deletes a user with everything that belongs to the user. The audit log keeps its events, with
+    /// the user's `sub` only.
+    ///
+    /// One commit deletes the user, factors, credentials and links, and opens a revocation. The
+    /// revocation ends sessions and grants, and deletes consents and messages. If the process
+    /// crashes in between, garbage collection completes the revocation.
     ///
     /// # Errors
-    /// Returns the store's error. The call can be repeated.
+    /// Returns the store's error. If the user still exists, the call can be repeated.
     pub async fn delete_user(&self, subject: Subject, now: UnixTime) -> Result<bool, StoreError> {
         let revocation = self.new_revocation(subject, EndReason::Administrator, now);
         if !self.remove_user(&revocation).await? {
             return Ok(false);
         }
-        self.remove_factors(subject).await?;
-        self.remove_app_credentials(subject).await?;
-        self.remove_account_links(subject).await?;
         self.carry_out(&revocation).await?;
-        loop {
-            let rows = self.engine.scan(&table::consents(subject), None, PAGE).await?;
-            if rows.is_empty() {
-                return Ok(true);
-            }
-            let delete = rows.into_iter().map(|(key, _)| key).collect();
-            self.write(Changes { delete, ..Changes::default() }).await?;
-        }
+        Ok(true)
     }
 
-    /// Deletes the record of a user and the index entries of the user's names. Retries on
-    /// conflicts.
+    /// Deletes the records of a user whose keys contain the user, and the index entries of names and
+    /// credentials. Retries on conflicts.
     ///
     /// If another request changes a name at the same time, the entry of the new name is also
     /// deleted.
     async fn remove_user(&self, revocation: &Revocation) -> Result<bool, StoreError> {
+        let subject = revocation.subject;
         for _ in 0..MAX_CONFLICTS {
-            let Some(loaded) = self.load::<User>(table::user(revocation.subject)).await? else { return Ok(false) };
-            let delete = [loaded.key().clone()].into_iter().chain(names(&loaded.value)).collect();
-            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            let Some(loaded) = self.load::<User>(table::user(subject)).await? else { return Ok(false) };
+            let mut changes = self.factors_removal(subject).await?;
+            changes.expect.push(loaded.unchanged());
+            changes.delete.push(loaded.key().clone());
+            changes.delete.extend(names(&loaded.value));
+            changes.delete.extend([
+                table::account_links(subject),
+                table::app_credentials(subject),
+                table::app_passwords(subject),
+                table::known_browsers(subject),
+            ]);
             if self.commit(opened(changes, Some(revocation))?).await? == Committed::Yes {
                 return Ok(true);
             }
@@ -285,43 +307,27 @@ impl Store {
         Err(StoreError::Contended)
     }
 
+    /// Deletes the remaining records of a user who no longer exists: consents, counts of
+    /// notifications, and messages to the user.
+    pub(crate) async fn remove_remains(&self, subject: Subject) -> Result<(), StoreError> {
+        for prefix in [table::consents(subject), table::notice_counts(subject)] {
+            loop {
+                let rows = self.engine.scan(&prefix, None, PAGE).await?;
+                if rows.is_empty() {
+                    break;
+                }
+                let delete = rows.into_iter().map(|(key, _)| key).collect();
+                self.write(Changes { delete, ..Changes::default() }).await?;
+            }
+        }
+        self.drop_all_mails_of(subject).await
+    }
+
     /// Returns up to `limit` users whose `sub` is greater than `after`, in order.
     pub async fn users(&self, after: Option<Subject>, limit: usize) -> Result<Vec<User>, StoreError> {
         let after = after.map(table::user);
         let page: Vec<Loaded<User>> = self.page(&table::all(Table::User), after.as_deref(), limit).await?;
         Ok(page.into_iter().map(|loaded| loaded.value).collect())
-    }
-
-    /// Returns up to `limit` users after `after` that match a search ([`User::matches_search`]), in the
-    /// order of their `sub`.
-    ///
-    /// Reads a limited number of users, so a page may have fewer than `limit` users although there
-    /// are more.
-    pub async fn find_users(
-        &self,
-        typed: &str,
-        after: Option<Subject>,
-        limit: usize,
-    ) -> Result<UsersFound, StoreError> {
-        let (mut users, mut last, mut looked_at) = (Vec::new(), after, 0);
-        while looked_at < MAX_EXAMINED {
-            let page = self.users(last, PAGE).await?;
-            let whole = page.len() == PAGE;
-            looked_at += page.len();
-            for user in page {
-                last = Some(user.sub);
-                if user.matches_search(typed) {
-                    users.push(user);
-                    if users.len() == limit {
-                        return Ok(UsersFound { users, next: last });
-                    }
-                }
-            }
-            if !whole {
-                return Ok(UsersFound { users, next: None });
-            }
-        }
-        Ok(UsersFound { users, next: last })
     }
 }
 

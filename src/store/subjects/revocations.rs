@@ -72,6 +72,9 @@ impl Store {
         store.end_app_passwords(user).await?;
         // Invalidate the links again, because some may have been e-mailed after the commit.
         store.take_links_back(user).await?;
+        if store.user_record(user).await.is_ok_and(|user| user.is_none()) {
+            store.remove_remains(user).await?;
+        }
         store.close_revocation(revocation).await?;
         Ok(Ended { sessions, grants })
     }

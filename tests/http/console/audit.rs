@@ -41,6 +41,11 @@ async fn actions_in_the_console_are_audited_with_their_actor() {
         (&client, vec![("action", "delete"), ("sure", "yes")], AuditKind::ClientDeleted),
         (&new_user, vec![("email", "new@example.test"), ("name", "New")], AuditKind::UserCreated),
         (&user, vec![("action", "save"), ("groups", "x")], AuditKind::UserChanged),
+        (
+            &user,
+            vec![("action", "save-profile"), ("name", "Ben"), ("email", BEN), ("phone_number", "+90 555 111 22 33")],
+            AuditKind::UserChanged,
+        ),
         (&user, vec![("end", session.as_str())], AuditKind::SessionsEnded),
         (&user, vec![("action", "reset-password")], AuditKind::PasswordChanged),
         (&user, vec![("action", "disable")], AuditKind::UserDisabled),

@@ -4,11 +4,14 @@
 use super::*;
 
 /// Guarded forms of a user's page and of a client's page.
-const OF_USER: [&[(&str, &str)]; 6] = [
+const OF_USER: [&[(&str, &str)]; 9] = [
     &[("action", "reset-password")],
     &[("action", "disable")],
     &[("action", "revoke")],
     &[("action", "reset-factors")],
+    &[("action", "delete")],
+    &[("action", "save-profile"), ("email", "other@example.test"), ("name", "Ben")],
+    &[("action", "save-profile"), ("email", "BEN@example.test"), ("name", "Other")],
     &[("action", "save"), ("role_admin", "yes")],
     &[("action", "save"), ("role_developer", "yes"), ("groups", "ops")],
 ];

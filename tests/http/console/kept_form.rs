@@ -102,12 +102,15 @@ async fn a_kept_change_that_needs_no_confirmation_is_shown_in_its_form() {
 }
 
 #[tokio::test]
-async fn typed_groups_and_roles_are_shown_with_a_fault() {
+async fn typed_values_are_shown_with_a_fault() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
-    let fields = [("action", "save"), ("groups", "typed group"), ("username", "ben!"), ("role_developer", "yes")];
+    let fields = [("action", "save"), ("groups", "typed,group"), ("role_developer", "yes")];
     let form = press_only(&anna, &user_page(&provider), &fields).await;
-    assert!(form.text().contains("typed group") && form.text().contains("value=\"ben!\""), "{form:?}");
+    assert!(form.text().contains("typed,group") && form.text().contains("value=\"yes\" checked"), "{form:?}");
+    let fields = [("action", "save-profile"), ("name", "Typed"), ("username", "ben!")];
+    let form = press_only(&anna, &user_page(&provider), &fields).await;
+    assert!(form.text().contains("value=\"Typed\"") && form.text().contains("value=\"ben!\""), "{form:?}");
 }
 
 /// The confirmation page was left open too. It is confirmed again after the sign-in.

@@ -1,0 +1,49 @@
+//! Changes to all members of a group.
+
+use crate::context::{CommandContext, CommandError};
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::profile::{MAX_GROUPS, is_group};
+
+/// Number of users that are read, and changed in one commit. Each change is one audit event, and
+/// the events of a commit are written before the next one.
+const USERS_PER_COMMIT: usize = 64;
+
+/// Moves all members of a group to the group `to`, or removes them from the group if there is none.
+/// Returns the number of changed users.
+///
+/// Groups that a directory has assigned do not change. If the command fails after some commits, the
+/// remaining users still have the group, and the command can be repeated.
+///
+/// # Errors
+/// [`CommandError::Invalid`] if the new name is not valid; when the store fails.
+pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<&str>) -> Result<usize, CommandError> {
+    if let Some(to) = to.filter(|to| !is_group(to)) {
+        return Err(CommandError::invalid(format!("the group {to:?} is invalid")));
+    }
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let users = context.store.users(after, USERS_PER_COMMIT).await?;
+        let Some(last) = users.last() else { return Ok(count) };
+        after = Some(last.sub);
+        let members: Vec<_> = users.iter().filter(|user| user.groups.contains(group)).map(|user| user.sub).collect();
+        if members.is_empty() {
+            continue;
+        }
+        let changed = context.store.change_users(&members, |user| {
+            let was_member = user.groups.remove(group);
+            // The number of groups does not grow, because the old group was removed.
+            if let Some(to) = to.filter(|_| was_member && user.groups.len() < MAX_GROUPS) {
+                user.groups.insert(to.to_owned());
+            }
+            was_member
+        });
+        let changed = changed.await?;
+        count += changed.len();
+        for subject in changed {
+            context.trail.note(context.event(AuditKind::UserChanged).for_subject(subject).with_detail("groups"));
+        }
+        if let Err(error) = context.trail.write(context.store).await {
+            tracing::error!(%error, "audit records of a change to a group were not saved yet");
+        }
+    }
+}
