@@ -52,7 +52,7 @@ pub(super) enum Verb {
     /// Generate the private key of a TLS certificate, or a client key, in the PKCS#11 token
     ///
     /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL",
-    /// and [[upstream]] as client_key = "LABEL".
+    /// and an upstream provider as its client key.
     GenerateTlsKey {
         /// Label of the new key
         label: String,

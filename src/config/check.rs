@@ -158,7 +158,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     };
     let mut taken = directories::Taken::default();
     let directories = directories::directories(root.sections("directory"), files, &mut taken);
-    let private_keys = upstreams::Keys { hsm: hsm.as_ref(), certificates: &server.tls };
+    let private_keys = upstreams::KeyUses { hsm: hsm.as_ref(), certificates: &server.tls };
     let upstreams = upstreams::upstreams(root.sections("upstream"), issuer.as_ref(), &private_keys, files, &mut taken);
     let login = login(root.section("login"), upstreams.as_deref());
     let apps = apps::apps(root.sections("app"), &own, files);

@@ -1,7 +1,7 @@
 //! Name resolution that keeps requests for a public server out of private networks.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Uri;
@@ -60,7 +60,7 @@ impl GuardedResolver {
 impl Resolver for GuardedResolver {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let resolved = self.resolver.resolve(uri, config, timeout)?;
-        let addresses: Vec<_> = resolved.iter().map(|address| address.ip()).collect();
+        let addresses: Vec<_> = resolved.iter().map(SocketAddr::ip).collect();
         self.check(uri.host().unwrap_or_default(), &addresses).map_err(|fault| Error::Other(Box::new(fault)))?;
         Ok(resolved)
     }

@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Time for which a client assertion is valid.
-const ASSERTION_LIFETIME: Duration = Duration::from_secs(60);
+const ASSERTION_LIFETIME: Duration = Duration::from_mins(1);
 
 /// Maximum length of a client secret in bytes.
 const MAX_SECRET_LENGTH: usize = 1024;
@@ -45,7 +45,7 @@ pub trait AssertionSigner: Send + Sync {
 }
 
 /// Credential of this server at one provider.
-pub(crate) struct Credential {
+pub(crate) struct ProviderCredential {
     client_id: String,
     issuer: String,
     kind: CredentialKind,
@@ -56,7 +56,7 @@ enum CredentialKind {
     Key { label: String, signer: Arc<dyn AssertionSigner> },
 }
 
-impl Credential {
+impl ProviderCredential {
     pub(crate) fn new(settings: &UpstreamSettings, signer: Arc<dyn AssertionSigner>) -> Self {
         let kind = match &settings.credential {
             UpstreamCredential::SecretFile(path) => CredentialKind::SecretFile(path.clone()),

@@ -11,6 +11,7 @@ use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::oauth::jws::Jws;
 use sealgate_domain::oauth::upstream_metadata::UpstreamMetadata;
 use sealgate_domain::oauth::verifying_keys::VerifyingKeys;
+use sealgate_domain::time::UnixTime;
 use sealgate_system::fetch::{Unread, Web};
 
 /// Path of the metadata, appended to the issuer (OpenID Connect Discovery §4.1).
@@ -43,12 +44,12 @@ pub(crate) struct Discovery {
 pub(crate) struct KnownProvider {
     pub(crate) metadata: UpstreamMetadata,
     pub(crate) keys: VerifyingKeys,
-    read_at: Instant,
+    read_at: UnixTime,
 }
 
 #[derive(Default)]
 struct ReadPace {
-    keys_read_at: Option<Instant>,
+    keys_read_at: Option<UnixTime>,
     failure: Option<(Instant, UpstreamFault)>,
 }
 
@@ -71,30 +72,34 @@ impl Discovery {
     }
 
     /// Returns what was read before, if it may still be used.
-    pub(crate) fn known(&self) -> Option<Arc<KnownProvider>> {
+    pub(crate) fn known(&self, now: UnixTime) -> Option<Arc<KnownProvider>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().filter(|known| known.read_at.elapsed() < MAX_STALE_AGE).map(Arc::clone)
+        known.as_ref().filter(|known| now.since(known.read_at) < MAX_STALE_AGE).map(Arc::clone)
     }
 
     /// Returns what was read before, if it need not be read again.
-    pub(crate) fn fresh(&self) -> Option<Arc<KnownProvider>> {
-        self.known().filter(|known| known.read_at.elapsed() < MAX_AGE)
+    pub(crate) fn fresh(&self, now: UnixTime) -> Option<Arc<KnownProvider>> {
+        self.known(now).filter(|known| now.since(known.read_at) < MAX_AGE)
     }
 
     /// Returns metadata and keys. Reads them if they are unknown or old.
     ///
     /// While one request reads old metadata again, the others use the old ones. If the read fails, all
     /// use the old ones.
-    pub(crate) async fn current(&self, requests: &Requests) -> Result<Arc<KnownProvider>, UpstreamFault> {
-        if let Some(known) = self.known() {
-            if known.read_at.elapsed() < MAX_AGE {
+    pub(crate) async fn current(
+        &self,
+        requests: &Requests,
+        now: UnixTime,
+    ) -> Result<Arc<KnownProvider>, UpstreamFault> {
+        if let Some(known) = self.known(now) {
+            if now.since(known.read_at) < MAX_AGE {
                 return Ok(known);
             }
             let Ok(mut pace) = self.reading.try_lock() else { return Ok(known) };
             if pace.failed_within(RETRY_PAUSE).is_some() {
                 return Ok(known);
             }
-            return Ok(match self.read(requests, &mut pace).await {
+            return Ok(match self.read(requests, &mut pace, now).await {
                 Ok(read) => read,
                 Err(fault) => {
                     tracing::warn!(issuer = self.issuer, %fault, "cannot read a provider again; its last metadata stay in use");
@@ -104,22 +109,22 @@ impl Discovery {
         }
         let mut pace = self.reading.lock().await;
         // Another request may have read it while this one was waiting.
-        if let Some(known) = self.known() {
+        if let Some(known) = self.known(now) {
             return Ok(known);
         }
         if let Some(fault) = pace.failed_within(FIRST_RETRY_PAUSE) {
             return Err(fault);
         }
-        self.read(requests, &mut pace).await
+        self.read(requests, &mut pace, now).await
     }
 
     /// Verifies the signature of a token. Reads the keys again if the token has an unknown key, or if
     /// the key may have been replaced, but not more often than [`KEY_THROTTLE`].
-    pub(crate) async fn verify(&self, requests: &Requests, jws: &Jws<'_>) -> Result<(), SignatureFault> {
-        let known = self.current(requests).await?;
+    pub(crate) async fn verify(&self, requests: &Requests, jws: &Jws<'_>, now: UnixTime) -> Result<(), SignatureFault> {
+        let known = self.current(requests, now).await?;
         match verify_with(&known.keys, jws) {
             Ok(()) => Ok(()),
-            Err(fault) => match self.reread_keys(requests, &known).await? {
+            Err(fault) => match self.reread_keys(requests, &known, now).await? {
                 Some(known) => verify_with(&known.keys, jws),
                 None => Err(fault),
             },
@@ -131,28 +136,34 @@ impl Discovery {
         &self,
         requests: &Requests,
         seen: &Arc<KnownProvider>,
+        now: UnixTime,
     ) -> Result<Option<Arc<KnownProvider>>, UpstreamFault> {
         let mut pace = self.reading.lock().await;
-        let current = self.known();
+        let current = self.known(now);
         if let Some(current) = current.filter(|current| !Arc::ptr_eq(current, seen)) {
             return Ok(Some(current));
         }
-        if pace.keys_read_at.is_some_and(|at| at.elapsed() < KEY_THROTTLE) {
+        if pace.keys_read_at.is_some_and(|at| now.since(at) < KEY_THROTTLE) {
             return Ok(None);
         }
-        pace.keys_read_at = Some(Instant::now());
-        let metadata = seen.metadata.clone();
+        pace.keys_read_at = Some(now);
+        let (metadata, read_at) = (seen.metadata.clone(), seen.read_at);
         let read = move |web: &Web| {
             let keys = read_keys(web, &metadata)?;
-            Ok(KnownProvider { metadata, keys, read_at: Instant::now() })
+            Ok(KnownProvider { metadata, keys, read_at })
         };
         let read: Result<_, UpstreamFault> = requests.on_thread(read).await?;
-        Ok(Some(self.replace(KnownProvider { read_at: seen.read_at, ..read? })))
+        Ok(Some(self.replace(read?)))
     }
 
-    async fn read(&self, requests: &Requests, pace: &mut ReadPace) -> Result<Arc<KnownProvider>, UpstreamFault> {
+    async fn read(
+        &self,
+        requests: &Requests,
+        pace: &mut ReadPace,
+        now: UnixTime,
+    ) -> Result<Arc<KnownProvider>, UpstreamFault> {
         let issuer = self.issuer.clone();
-        let read = requests.on_thread(move |web| read_provider(web, &issuer)).await;
+        let read = requests.on_thread(move |web| read_provider(web, &issuer, now)).await;
         match read.and_then(|read| read) {
             Ok(known) => {
                 pace.failure = None;
@@ -186,10 +197,10 @@ fn verify_with(keys: &VerifyingKeys, jws: &Jws<'_>) -> Result<(), SignatureFault
 }
 
 /// Reads metadata and keys. Blocking.
-pub(crate) fn read_provider(web: &Web, issuer: &str) -> Result<KnownProvider, UpstreamFault> {
+fn read_provider(web: &Web, issuer: &str, now: UnixTime) -> Result<KnownProvider, UpstreamFault> {
     let metadata = read_metadata(web, issuer)?;
     let keys = read_keys(web, &metadata)?;
-    Ok(KnownProvider { metadata, keys, read_at: Instant::now() })
+    Ok(KnownProvider { metadata, keys, read_at: now })
 }
 
 /// Reads the metadata. Blocking.

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::credential::{AssertionSigner, Credential};
+use crate::credential::{AssertionSigner, ProviderCredential};
 use crate::discovery::{Discovery, KnownProvider, SignatureFault};
 use crate::fault::{UpstreamFault, UpstreamFaultKind};
 use crate::github;
@@ -32,7 +32,7 @@ const MAX_HINT_LENGTH: usize = 320;
 pub struct OpenIdProvider {
     pub(crate) settings: UpstreamSettings,
     pub(crate) requests: Requests,
-    pub(crate) credential: Arc<Credential>,
+    pub(crate) credential: Arc<ProviderCredential>,
     discovery: Discovery,
     clock: Arc<dyn Clock>,
 }
@@ -47,7 +47,7 @@ impl OpenIdProvider {
         signer: Arc<dyn AssertionSigner>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, UpstreamFault> {
-        let credential = Credential::new(settings, signer);
+        let credential = ProviderCredential::new(settings, signer);
         credential.check_file()?;
         Ok(Self {
             settings: settings.clone(),
@@ -134,7 +134,8 @@ impl OpenIdProvider {
     }
 
     async fn exchange(&self, answer: &CallbackAnswer<'_>, trip: &Trip<'_>) -> Result<UpstreamSignIn, UpstreamRefusal> {
-        let known = if self.is_github() { None } else { Some(self.discovery.current(&self.requests).await?) };
+        let known =
+            if self.is_github() { None } else { Some(self.discovery.current(&self.requests, self.clock.now()).await?) };
         // Before anything else, because an error of another provider says nothing about this one
         // (RFC 9207 §2.4).
         match answer.iss {
@@ -179,7 +180,7 @@ impl OpenIdProvider {
             amr: token.amr,
             sid: token.sid,
             id_token: tokens.id_token.map(SecretString::from),
-            refresh_token: tokens.refresh_token.map(into_secret_string),
+            refresh_token: tokens.refresh_token.as_ref().map(into_secret_string),
         })
     }
 
@@ -205,7 +206,8 @@ impl OpenIdProvider {
         refresh_token: &SecretString,
         link: &SourceLink,
     ) -> Result<UpstreamRefresh, UpstreamRefusal> {
-        let known = if self.is_github() { None } else { Some(self.discovery.current(&self.requests).await?) };
+        let known =
+            if self.is_github() { None } else { Some(self.discovery.current(&self.requests, self.clock.now()).await?) };
         let form = vec![
             ("grant_type", Secret::new("refresh_token")),
             ("refresh_token", Secret::new(refresh_token.expose_secret())),
@@ -259,7 +261,7 @@ impl OpenIdProvider {
             return Err(UpstreamInvalid::OtherUser.into());
         }
         let id_token = tokens.id_token.map(SecretString::from);
-        Ok(UpstreamRefresh { entry, id_token, refresh_token: tokens.refresh_token.map(into_secret_string) })
+        Ok(UpstreamRefresh { entry, id_token, refresh_token: tokens.refresh_token.as_ref().map(into_secret_string) })
     }
 
     /// Returns the URL that ends the session at the provider (OpenID Connect RP-Initiated Logout 1.0
@@ -274,7 +276,7 @@ impl OpenIdProvider {
         if self.settings.logout == UpstreamLogout::Local {
             return None;
         }
-        let known = self.discovery.known()?;
+        let known = self.discovery.known(self.clock.now())?;
         let mut url = Url::parse(known.metadata.end_session_endpoint.as_deref()?).ok()?;
         let mut query = url.query_pairs_mut();
         query.append_pair("client_id", &self.settings.client_id).append_pair("post_logout_redirect_uri", return_to);
@@ -297,11 +299,11 @@ impl OpenIdProvider {
         if self.is_github() {
             return Err(UpstreamInvalid::NoIdToken.into());
         }
-        let known = self.discovery.current(&self.requests).await?;
+        let known = self.discovery.current(&self.requests, self.clock.now()).await?;
         let jws = Jws::parse(token, MAX_ID_TOKEN_LENGTH, &known.metadata.algorithms)?;
         // The claims are checked first, so that an invented token causes no read of the keys.
         let checked = LogoutToken::check(&jws, &self.settings.issuer, &self.settings.client_id, self.clock.now())?;
-        self.discovery.verify(&self.requests, &jws).await?;
+        self.discovery.verify(&self.requests, &jws, self.clock.now()).await?;
         let sub = checked.sub.and_then(|sub| SourceId::from_bytes(sub.as_bytes()));
         Ok(UpstreamLogoutToken { sub, sid: checked.sid, jti: checked.jti, ends_at: checked.ends_at })
     }
@@ -309,10 +311,10 @@ impl OpenIdProvider {
     /// Returns metadata and keys.
     async fn known(&self) -> Result<Arc<KnownProvider>, UpstreamFault> {
         // Known metadata need no place among the waiting operations.
-        if let Some(known) = self.discovery.fresh() {
+        if let Some(known) = self.discovery.fresh(self.clock.now()) {
             return Ok(known);
         }
-        self.requests.operation(self.discovery.current(&self.requests)).await
+        self.requests.operation(self.discovery.current(&self.requests, self.clock.now())).await
     }
 
     async fn tokens(
@@ -350,7 +352,7 @@ impl OpenIdProvider {
                 );
             }
         })?;
-        self.discovery.verify(&self.requests, &jws).await?;
+        self.discovery.verify(&self.requests, &jws, self.clock.now()).await?;
         Ok((checked, jws.claims().clone()))
     }
 
@@ -397,7 +399,7 @@ impl OpenIdProvider {
             amr: Vec::new(),
             sid: None,
             id_token: None,
-            refresh_token: tokens.refresh_token.map(into_secret_string),
+            refresh_token: tokens.refresh_token.as_ref().map(into_secret_string),
         })
     }
 
@@ -441,7 +443,7 @@ fn refusal_of(error: &str) -> UpstreamRefusal {
     UpstreamFault::new(kind, format!("the provider returned {word}; {remedy}")).into()
 }
 
-fn into_secret_string(secret: Secret) -> SecretString {
+fn into_secret_string(secret: &Secret) -> SecretString {
     SecretString::from(secret.expose())
 }
 

@@ -92,7 +92,7 @@ impl Requests {
 pub(crate) fn post_form(
     web: &Web,
     url: &str,
-    body: Secret,
+    body: &Secret,
     authorization: Option<&Secret>,
 ) -> Result<Response<Vec<u8>>, UpstreamFault> {
     let mut request =

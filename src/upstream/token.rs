@@ -5,7 +5,7 @@ use http::Response;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use crate::credential::Credential;
+use crate::credential::ProviderCredential;
 use crate::fault::{UpstreamFault, UpstreamFaultKind};
 use crate::requests::{get_with_token, post_form};
 use sealgate_domain::oauth::id_token::MAX_ID_TOKEN_LENGTH;
@@ -29,6 +29,7 @@ pub(crate) const MAX_USER_INFO_LENGTH: usize = 64 * 1024;
 const MAX_ERROR_LENGTH: usize = 300;
 
 /// Tokens that a provider has issued.
+#[expect(clippy::struct_field_names, reason = "the names of RFC 6749")]
 pub(crate) struct TokenAnswer {
     pub(crate) access_token: Secret,
     pub(crate) id_token: Option<String>,
@@ -53,7 +54,7 @@ pub(crate) fn request_tokens(
     web: &Web,
     endpoint: &str,
     mut form: Vec<(&'static str, Secret)>,
-    credential: &Credential,
+    credential: &ProviderCredential,
     methods: ClientAuthentication,
     now: UnixTime,
 ) -> Result<TokenAnswer, TokenRefusal> {
@@ -62,7 +63,7 @@ pub(crate) fn request_tokens(
     for (name, value) in &form {
         body.append_pair(name, value.expose());
     }
-    let response = post_form(web, endpoint, Secret::new(body.finish()), authorization.as_ref())?;
+    let response = post_form(web, endpoint, &Secret::new(body.finish()), authorization.as_ref())?;
     parse_answer(endpoint, &response)
 }
 

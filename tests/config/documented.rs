@@ -9,12 +9,15 @@ use super::{APP, parse};
 const EXAMPLE: &str = include_str!("../../conf/sealgate.toml");
 
 /// Tables whose keys are names that the operator chooses.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 8] = [
     "app.identity_headers",
     "app.request_headers",
     "app.request_header_files",
     "app.response_headers",
     "factors.groups",
+    "upstream.acr",
+    "upstream.group_map",
+    "upstream.required",
 ];
 
 /// Returns the documented file with its commented settings enabled.
@@ -99,7 +102,7 @@ fn collect(path: &str, value: &toml::Value, keys: &mut BTreeSet<String>) {
             for (key, value) in table {
                 let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 keys.insert(path.clone());
-                // The keys of these tables are names of headers and groups.
+                // The keys of these tables are names of headers, groups and claims.
                 if !TABLES.contains(&path.as_str()) {
                     collect(&path, value, keys);
                 }

@@ -157,6 +157,8 @@ pub(crate) struct Fake {
     /// Answers that replace those of the provider, by path.
     pub(crate) answers: BTreeMap<String, Answer>,
     pub(crate) received: Vec<Received>,
+    /// Connections that wait for an answer.
+    pub(crate) silent: Vec<TcpStream>,
     /// Sign-ins by their codes.
     codes: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -197,6 +199,7 @@ impl FakeProvider {
             token_members: json!({}),
             answers: BTreeMap::new(),
             received: Vec::new(),
+            silent: Vec::new(),
             codes: BTreeMap::new(),
         };
         let fake = Arc::new(Mutex::new(fake));
@@ -214,6 +217,16 @@ impl FakeProvider {
 
     pub(crate) fn change(&self) -> MutexGuard<'_, Fake> {
         self.fake.lock().unwrap()
+    }
+
+    /// Closes the connections that wait for an answer, and gives no further answers.
+    pub(crate) fn hang_up(&self) {
+        let mut fake = self.change();
+        for socket in fake.silent.drain(..) {
+            // The client may have closed the connection.
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+        fake.answers.insert("/token".into(), Answer::Json(503, String::new()));
     }
 
     /// Returns the requests with this path.
@@ -368,6 +381,7 @@ fn serve(mut socket: TcpStream, fake: &Mutex<Fake>) {
             Answer::Json(status, body) => (status, "Content-Type: application/json\r\n".to_owned(), body),
             Answer::Raw(status, headers, body) => (status, headers, body),
             Answer::Silence => {
+                fake.lock().unwrap().silent.push(socket.try_clone().unwrap());
                 let _ = socket.read(&mut [0; 1]);
                 return;
             }

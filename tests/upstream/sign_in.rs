@@ -48,7 +48,7 @@ async fn the_authorization_url_has_all_parameters() {
     let secrets = Secrets::new("url");
     let trip = Trip {
         prompt: Some(TripPrompt::Login),
-        max_age: Some(Duration::from_secs(60)),
+        max_age: Some(Duration::from_mins(1)),
         login_hint: Some("ay\u{15f}e@example.com&x=1"),
         acr_values: Some("phr mfa"),
         ..secrets.trip()

@@ -18,6 +18,7 @@ use crate::{
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::oauth::upstream_claims::{EmailProof, GroupNames, RequiredClaim, UpstreamClaims};
 use sealgate_domain::profile::is_line;
+use sealgate_domain::source::SourceName;
 
 /// Maximum number of upstreams. Each has threads of its own while it is called.
 const MAX_UPSTREAMS: usize = 16;
@@ -32,7 +33,7 @@ const MAX_LABEL_LENGTH: usize = 64;
 const MAX_CLIENT_ID_LENGTH: usize = 256;
 
 /// Private keys that are in use, and the token that contains client keys.
-pub(super) struct Keys<'a> {
+pub(super) struct KeyUses<'a> {
     pub(super) hsm: Option<&'a Hsm>,
     pub(super) certificates: &'a [ListenerCertificate],
 }
@@ -42,7 +43,7 @@ pub(super) struct Keys<'a> {
 pub(super) fn upstreams(
     sections: Vec<Section<'_, '_>>,
     own: Option<&IssuerUrl>,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
     taken: &mut Taken,
 ) -> Option<Vec<UpstreamSettings>> {
@@ -60,7 +61,7 @@ pub(super) fn upstreams(
 fn upstream(
     mut section: Section<'_, '_>,
     own: Option<&IssuerUrl>,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
     taken: &mut Taken,
 ) -> Option<UpstreamSettings> {
@@ -92,7 +93,7 @@ fn upstream(
     });
     let credential = credential(&mut section, kind, keys, files);
     let scopes = scopes(&mut section, kind);
-    let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(|name| name.as_str()), taken);
+    let claims = claims(&mut section, kind, issuer.as_deref(), name.as_ref().map(SourceName::as_str), taken);
     let arrivals = [("create", UpstreamArrival::Create), ("linked_only", UpstreamArrival::LinkedOnly)];
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
     let example = match kind {
@@ -224,7 +225,7 @@ fn entra_tenant(issuer: &str) -> Option<String> {
 fn credential(
     section: &mut Section<'_, '_>,
     kind: UpstreamKind,
-    keys: &Keys<'_>,
+    keys: &KeyUses<'_>,
     files: &Files,
 ) -> Option<UpstreamCredential> {
     let secret = section.text("client_secret_file", "write the path of the file with the client secret", |text| {

@@ -226,7 +226,8 @@ impl UpstreamClaims {
 fn has_value(found: &Value, value: &str) -> bool {
     match found {
         Value::String(text) => text == value,
-        Value::Number(_) | Value::Bool(_) => found.to_string() == value,
+        Value::Number(number) => number.to_string() == value,
+        Value::Bool(flag) => value == if *flag { "true" } else { "false" },
         Value::Array(list) => list.iter().any(|one| one.as_str() == Some(value)),
         Value::Null | Value::Object(_) => false,
     }

@@ -33,7 +33,6 @@ pub struct UpstreamMetadata {
 
 /// Supported methods of client authentication at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "the methods are independent")]
 pub struct ClientAuthentication {
     pub basic: bool,
     pub post: bool,

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use url::Url;
 
-use sealgate_config::{KeySource, TrustedIssuer, is_loopback_host};
+use sealgate_config::{KeySource, TrustedIssuer};
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::oauth::jwk_set::TrustedJwk;
 use sealgate_domain::oauth::strict_json;
+use sealgate_domain::oauth::upstream_metadata::check_endpoint;
 use sealgate_system::fetch::{Unread, Web};
 
 /// Maximum time to fetch one document.
@@ -77,22 +78,9 @@ fn discovered(web: &Web, issuer: &str) -> Result<String, String> {
         ));
     }
     let jwks_uri = text("jwks_uri").ok_or_else(|| format!("the metadata of {issuer} has no jwks_uri"))?;
-    let loopback = |url: &Url| is_loopback_host(url.host_str().unwrap_or_default());
-    let is_valid = Url::parse(jwks_uri).is_ok_and(|url| {
-        // Plain HTTP and loopback addresses are accepted only for an issuer on this machine.
-        let local = Url::parse(issuer).is_ok_and(|issuer| loopback(&issuer));
-        let reached = match url.scheme() {
-            "https" => local || !loopback(&url),
-            "http" => local && loopback(&url),
-            _ => false,
-        };
-        reached && url.username().is_empty() && url.password().is_none()
-    });
-    if is_valid {
-        Ok(jwks_uri.to_owned())
-    } else {
-        Err(format!("the metadata of {issuer} has a jwks_uri that is not https"))
-    }
+    check_endpoint(issuer, jwks_uri)
+        .map_err(|fault| format!("the metadata of {issuer} has a jwks_uri that is not allowed: {fault}"))?;
+    Ok(jwks_uri.to_owned())
 }
 
 /// Returns the metadata URL, with the well-known path between host and path (RFC 8414 §3.1).
