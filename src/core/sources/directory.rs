@@ -8,7 +8,7 @@ use std::time::Instant;
 use secrecy::SecretString;
 
 use crate::password::QueueKey;
-use crate::sources::places::{Place, Places};
+use crate::sources::places::{Places, TakenPlace};
 use crate::sources::{SourceSignIn, SourceTerms};
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
@@ -41,7 +41,7 @@ pub struct DirectoryAttempt<'a> {
     source: &'a DirectorySource,
     attempt: LdapSignInAttempt<'a>,
     begun: Instant,
-    _place: Place<'a>,
+    _place: TakenPlace<'a>,
 }
 
 impl DirectoryAttempt<'_> {
