@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use secrecy::SecretString;
 
 use crate::password::QueueKey;
-use crate::sources::places::{Place, Places};
+use crate::sources::places::{Places, TakenPlace};
 use crate::sources::{SourceSignIn, SourceTerms};
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
@@ -45,7 +45,7 @@ pub struct DirectoryAttempt<'a> {
     source: &'a DirectorySource,
     attempt: LdapSignInAttempt<'a>,
     begun: Instant,
-    _place: Place<'a>,
+    _place: TakenPlace<'a>,
 }
 
 impl DirectoryAttempt<'_> {

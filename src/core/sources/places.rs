@@ -13,21 +13,21 @@ pub(super) struct Places(Mutex<Vec<QueueKey>>);
 const MAX_PLACES: usize = 16;
 
 /// Place of a waiting sign-in. Freed on drop.
-pub(super) struct Place<'a>(&'a Places, QueueKey);
+pub(super) struct TakenPlace<'a>(&'a Places, QueueKey);
 
 impl Places {
     /// Takes a place. Returns `None` if the network has all its places in use.
-    pub(super) fn take(&self, sender: QueueKey) -> Option<Place<'_>> {
+    pub(super) fn take(&self, sender: QueueKey) -> Option<TakenPlace<'_>> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sender != QueueKey::Trusted && taken.iter().filter(|other| **other == sender).count() >= MAX_PLACES {
             return None;
         }
         taken.push(sender);
-        Some(Place(self, sender))
+        Some(TakenPlace(self, sender))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for TakenPlace<'_> {
     fn drop(&mut self) {
         let mut taken = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = taken.iter().position(|sender| *sender == self.1) {
