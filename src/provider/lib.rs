@@ -49,6 +49,8 @@ enum Endpoint {
     Resume,
     Login,
     UpstreamCallback,
+    UpstreamLogout,
+    UpstreamSignedOut,
     Passkey,
     Factor,
     Enrol,
@@ -140,6 +142,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
     page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
     page("/oauth/upstream/*/callback",              Endpoint::UpstreamCallback, "upstream_callback", GET, Bucket::Pages),
+    program("/oauth/upstream/*/logout",             Endpoint::UpstreamLogout, "upstream_logout"),
+    page("/oauth/upstream/*/signed-out",            Endpoint::UpstreamSignedOut, "upstream_signed_out", GET, Bucket::Pages),
     page("/oauth/passkey",                          Endpoint::Passkey,      "passkey",      GET_POST, Bucket::Pages),
     page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
     page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
@@ -213,6 +217,11 @@ const fn json(
     }
 }
 
+/// Builds a route for a server that sends a form. Scripts of browsers have no use for it.
+const fn program(path: &'static str, endpoint: Endpoint, name: &'static str) -> ProviderRoute {
+    ProviderRoute { cors: false, ..json(path, endpoint, name, POST, None) }
+}
+
 /// Builds a route for client metadata. The limit of its body is smaller, because the server stores
 /// the metadata.
 const fn metadata(
@@ -283,7 +292,9 @@ impl ProviderRoute {
             Endpoint::Console(_) => config.console.enabled,
             Endpoint::Home => visitor::has_home(config),
             Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
-            Endpoint::UpstreamCallback => !config.upstreams.is_empty(),
+            Endpoint::UpstreamCallback | Endpoint::UpstreamLogout | Endpoint::UpstreamSignedOut => {
+                !config.upstreams.is_empty()
+            }
             _ => true,
         }
     }
@@ -300,7 +311,7 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
 - A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
 - The paths of the console exist only with `console.enabled`.
-- `/oauth/upstream/*/callback` exists only with `[[upstream]]`; `*` is its name.
+- The paths below `/oauth/upstream` exist only with `[[upstream]]`; `*` is its name.
 - `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
 
 | path | methods | errors as | maximum body |
@@ -473,6 +484,8 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
         Endpoint::UpstreamCallback => Box::pin(sign_in::upstream::callback(ctx)).await,
+        Endpoint::UpstreamLogout => Box::pin(protocol::upstream_logout::backchannel(ctx)).await,
+        Endpoint::UpstreamSignedOut => protocol::upstream_logout::returned(ctx).await,
         // Large futures are boxed. Otherwise the future of every request would be as large as the
         // largest of these.
         Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,

@@ -68,6 +68,7 @@ pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
 pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
+pub use subjects::upstream_sign_ins::SignInPlace;
 pub use sweep::{SweepPlace, Swept};
 
 /// Maximum number of consecutive conflicts before a change fails. Each conflict means that another
