@@ -19,7 +19,7 @@ use crate::app::{
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
-use sealgate_core::sources::NoClientKeys;
+use sealgate_core::client_keys::ClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::trusted;
@@ -74,8 +74,8 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         clock: Arc::new(SystemClock),
         entropy: Arc::new(OsEntropy),
         engine,
+        client_keys: Arc::new(ClientKeys::new(Arc::clone(&signer))),
         signer,
-        client_keys: Arc::new(NoClientKeys),
         metrics,
     };
     let sealgate = Arc::new(block_on(async {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::app::server::Stop;
 use crate::app::task_lease;
 use crate::app::task_lease::TaskLease;
-use sealgate_core::sources::{Refreshed, UpstreamSource};
+use sealgate_core::sources::{Refreshed, OpenIdSource};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
@@ -76,7 +76,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
 /// Confirms the sign-ins at one provider.
 struct Keeper {
     sealgate: Arc<Sealgate>,
-    source: Arc<UpstreamSource>,
+    source: Arc<OpenIdSource>,
     held: Held,
     stop: Stop,
     known: HashMap<SignInPlace, Known>,

@@ -68,12 +68,12 @@ pub struct SignIn {
     /// Session at the user's OpenID provider. Only sessions of browsers keep it; codes and sessions
     /// at applications do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upstream: Option<Box<UpstreamSession>>,
+    pub upstream: Option<Box<OpenIdSession>>,
 }
 
 /// Session of a user at their OpenID provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UpstreamSession {
+pub struct OpenIdSession {
     /// Name of the provider.
     pub source: SourceName,
     /// Claim `sid` of the ID token (OpenID Connect Back-Channel Logout 1.0 §2.1).

@@ -51,6 +51,7 @@ enum Endpoint {
     UpstreamCallback,
     UpstreamLogout,
     UpstreamSignedOut,
+    UpstreamJwks,
     Passkey,
     Factor,
     Enrol,
@@ -130,6 +131,7 @@ const ROUTES: &[ProviderRoute] = &[
     json("/.well-known/openid-configuration",       Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/.well-known/oauth-authorization-server", Endpoint::Discovery,    "discovery",    GET,      Some(Bucket::Discovery)),
     json("/oauth/jwks",                             Endpoint::Jwks,         "jwks",         GET,      Some(Bucket::Jwks)),
+    json("/oauth/upstream/*/jwks.json",             Endpoint::UpstreamJwks, "upstream_jwks", GET,     Some(Bucket::Jwks)),
     json("/.well-known/sealgate/keys",              Endpoint::Keys,         "keys",         GET,      Some(Bucket::Jwks)),
     json("/.well-known/passkey-endpoints",          Endpoint::PasskeyEndpoints, "passkey_endpoints", GET, Some(Bucket::Discovery)),
     json("/.well-known/webauthn",                   Endpoint::RelatedOrigins, "related_origins", GET,  Some(Bucket::Discovery)),
@@ -292,9 +294,10 @@ impl ProviderRoute {
             Endpoint::Console(_) => config.console.enabled,
             Endpoint::Home => visitor::has_home(config),
             Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
-            Endpoint::UpstreamCallback | Endpoint::UpstreamLogout | Endpoint::UpstreamSignedOut => {
-                !config.upstreams.is_empty()
-            }
+            Endpoint::UpstreamCallback
+            | Endpoint::UpstreamJwks
+            | Endpoint::UpstreamLogout
+            | Endpoint::UpstreamSignedOut => !config.upstreams.is_empty(),
             _ => true,
         }
     }
@@ -311,7 +314,7 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
 - A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
 - The paths of the console exist only with `console.enabled`.
-- The paths below `/oauth/upstream` exist only with `[[upstream]]`; `*` is its name.
+- `/oauth/upstream/*/…` exist only with `[[upstream]]`; `*` is its name. `jwks.json` has the public key of its `client_key`.
 - `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
 
 | path | methods | errors as | maximum body |
@@ -480,6 +483,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx),
         Endpoint::Jwks => protocol::discovery::jwks_endpoint(ctx).await,
         Endpoint::Keys => protocol::discovery::keys_endpoint(ctx).await,
+        Endpoint::UpstreamJwks => protocol::discovery::upstream_jwks_endpoint(ctx).await,
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,

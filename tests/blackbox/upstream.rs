@@ -17,7 +17,7 @@ use node::{CLIENT_SECRET, NodeProvider};
 /// sign-in.
 struct World {
     instance: Instance,
-    _upstream: Upstream,
+    application: Upstream,
 }
 
 /// `[[upstream]]` of a test.
@@ -34,7 +34,7 @@ impl World {
         for name in ["acme.secret", "other.secret"] {
             write_secret(&instance.directory.path().join(name), CLIENT_SECRET);
         }
-        Self { instance, _upstream: Upstream::start() }
+        Self { instance, application: Upstream::start() }
     }
 
     /// Starts the server with these providers, and more sections.
@@ -51,9 +51,12 @@ impl World {
             write!(
                 sections,
                 "[[upstream]]\nname = \"{name}\"\nissuer = \"{issuer}\"\nclient_id = \"sealgate\"\n\
-                 client_secret_file = \"{name}.secret\"\ntimeout_seconds = 20\n{lines}\n"
+                 timeout_seconds = 20\n{lines}\n"
             )
             .unwrap();
+            if !lines.contains("client_key") {
+                writeln!(sections, "client_secret_file = \"{name}.secret\"").unwrap();
+            }
         }
         write!(
             sections,
@@ -62,7 +65,7 @@ impl World {
              [[app.route]]\npath = \"/staff\"\naccess = \"signed_in\"\ngroups = [\"acme:staff\"]\n\
              [[app.route]]\npath = \"/recent\"\naccess = \"signed_in\"\nmax_age_seconds = 300\n\
              [[app.route]]\npath = \"/two\"\naccess = \"signed_in\"\nacr = [\"2\"]\n",
-            self._upstream.url()
+            self.application.url()
         )
         .unwrap();
         self.instance.configure(&Settings { sections, ..Settings::default() });
@@ -162,13 +165,15 @@ async fn a_user_of_an_openid_provider_reaches_the_application_with_the_groups_of
     let provider = NodeProvider::start(&world.redirect_uri("acme"));
     let lines = "label = \"Acme\"\ndomains = [\"acme.test\"]\ngroups_claim = \"groups\"";
     let world = world.start(&[Provider { name: "acme", issuer: &provider.issuer(), lines }], "");
-    let (anna, page) = world.begin("/staff").await;
+    let (anna, page) = world.begin("/json").await;
     assert!(page.body.contains("Continue with <bdi>Acme</bdi>"), "{page:?}");
     let url = press(&anna, &page, "acme", "").await;
     let returned = provider.sign_in(&anna, &url, "anna").await;
     let page = anna.open(&returned).await;
-    assert_eq!((page.status, header(&page, "x-forwarded-email").as_deref()), (200, Some("anna@acme.test")), "{page:?}");
+    assert!(is_signed_in(&page), "{page:?} {}", world.instance.log());
+    assert_eq!(header(&page, "x-forwarded-email").as_deref(), Some("anna@acme.test"));
     assert_eq!(header(&page, "x-forwarded-groups").as_deref(), Some("acme:editors,acme:staff"));
+    assert_eq!(world.status(&anna, "/staff").await, 200);
 
     let shown = world.instance.json(&["user", "show", "anna@acme.test"]);
     assert_eq!(shown["source"]["link"]["source"], "acme");
@@ -411,7 +416,10 @@ async fn a_typed_name_leads_to_the_provider_of_its_domain_and_its_password_goes_
     assert_eq!(query(&url, "login_hint").as_deref(), Some("anna@ACME.test"));
     let page = browser.open(&acme.approve(&url).await).await;
     assert!(is_signed_in(&page), "{page:?}");
-    let requests = format!("{:?} {:?}", acme.state().authorizations, acme.state().redeemed);
+    let requests = {
+        let state = acme.state();
+        format!("{:?} {:?}", state.authorizations, state.redeemed)
+    };
     assert!(!requests.contains(typed), "{requests}");
     assert!(!world.instance.log().contains(typed));
 
@@ -493,17 +501,20 @@ async fn only_the_time_of_the_provider_proves_a_recent_sign_in() {
     let (browser, page) = world.enter("acme", &provider).await;
     assert!(is_signed_in(&page), "{page:?}");
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    for (auth_time, is_recent) in [(json!(null), false), (json!(now() - 3600), false), (json!(now() - 100), true)] {
-        provider.state().claims["auth_time"] = auth_time.clone();
+    for (auth_time, is_recent) in [(None, false), (Some(now() - 3600), false), (Some(now() - 100), true)] {
+        provider.state().claims = anna();
+        if let Some(auth_time) = auth_time {
+            provider.state().claims["auth_time"] = json!(auth_time);
+        }
         let page = browser.open(&world.instance.app_url("/recent")).await;
         let page = browser.open(&provider.approve(&press(&browser, &page, "acme", "").await).await).await;
         let asked = provider.state().authorizations.last().unwrap().get("max_age").cloned();
         assert_eq!(asked.as_deref(), Some("300"));
-        assert_eq!(is_signed_in(&page), is_recent, "{auth_time}: {page:?}");
+        assert_eq!(page.status == 200, is_recent, "{auth_time:?}: {page:?}");
         if !is_recent {
             assert!(problem(&page).contains("did not ask you to sign in again"), "{page:?}");
         }
-        assert_eq!(world.status(&browser, "/recent").await, if is_recent { 200 } else { 302 }, "{auth_time}");
+        assert_eq!(world.status(&browser, "/recent").await, if is_recent { 200 } else { 302 }, "{auth_time:?}");
     }
 }
 
@@ -522,6 +533,34 @@ async fn the_level_of_a_sign_in_is_the_one_that_the_operator_grants() {
         browser.open(&provider.approve(&url).await).await;
         assert_eq!(world.status(&browser, "/two").await == 200, is_granted, "{acr}");
     }
+}
+
+#[tokio::test]
+async fn a_client_key_in_the_token_authenticates_the_server_and_is_published() {
+    let (provider, other) = (FakeProvider::start(anna()), FakeProvider::start(anna()));
+    let world = World::prepare();
+    world.instance.run(&["key", "generate-tls-key", "acme-client"]);
+    let (issuer, lines) = (provider.issuer(), "client_key = \"acme-client\"");
+    let world = world.start(
+        &[
+            Provider { name: "acme", issuer: &issuer, lines },
+            Provider { name: "other", issuer: &other.issuer(), lines: "" },
+        ],
+        "",
+    );
+    let fetch = async |name: &str| {
+        reqwest::get(world.instance.url(&format!("/oauth/upstream/{name}/jwks.json"))).await.unwrap()
+    };
+    let published: Value = serde_json::from_str(&fetch("acme").await.text().await.unwrap()).unwrap();
+    let key = &published["keys"][0];
+    assert_eq!((&key["kty"], &key["crv"], &key["d"]), (&json!("EC"), &json!("P-256"), &Value::Null), "{published}");
+    for name in ["other", "unknown"] {
+        assert_eq!(fetch(name).await.status(), 404, "{name}");
+    }
+    let (_, page) = world.enter("acme", &provider).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    let redeemed = provider.state().redeemed[0].clone();
+    assert!(redeemed.contains_key("client_assertion") && !redeemed.contains_key("client_secret"), "{redeemed:?}");
 }
 
 #[tokio::test]
@@ -583,11 +622,6 @@ async fn all_users_sign_in_at_the_only_provider_except_those_with_a_local_passwo
     provider.state().error = None;
     let page = browser.open(&provider.approve(&press(&browser, &page, "acme", "").await).await).await;
     assert!(is_signed_in(&page), "{page:?}");
-    // A password that is sent nevertheless is not checked.
-    let (browser, page) = world.begin("/json").await;
-    let form = page.hidden_fields();
-    assert!(form.is_empty(), "{page:?}");
-    drop(browser);
     let local = Browser::new(&world.instance);
     let page = local.open(&world.instance.url("/oauth/login?local")).await;
     let page = local.sign_in(&page).await;
@@ -600,6 +634,8 @@ async fn all_users_sign_in_at_the_only_provider_except_those_with_a_local_passwo
     world.instance.stop();
     world.configure(&[], "");
     world.instance.start();
+    // The connection of the previous process is closed.
+    let _ = anna.client().get(world.instance.app_url("/json")).send().await;
     until("the user has no access", async || world.status(&anna, "/json").await == 503).await;
     assert_eq!(anna.open(&world.instance.url("/account")).await.status, 503);
 }

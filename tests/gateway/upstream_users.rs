@@ -38,7 +38,7 @@ async fn a_user_of_a_provider_signs_in_again_after_its_time() {
     };
     world.sealgate.store.change_user(world.anna.sub, |user| user.source = Some(source.clone())).await.unwrap();
     let bearer = format!("Bearer {token}");
-    let call = async || world.call("GET", "https://api.test/a", &[("authorization", bearer.as_str())]).await;
+    let call = async || world.call("GET", "https://wiki.test/api/a", &[("authorization", bearer.as_str())]).await;
     world.clock.advance(Duration::from_secs(599));
     assert_eq!(browser.fetch("https://wiki.test/a").await.arrived(), ("wiki", "/a"));
     let before = call().await.status;

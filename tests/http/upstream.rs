@@ -157,7 +157,7 @@ async fn own_second_factors_are_required_where_the_provider_does_not_suffice() {
 async fn a_session_keeps_the_tokens_of_the_provider_sealed_and_nothing_else_keeps_them() {
     let world = World::start("", "").await;
     let browser = world.provider.browser();
-    let tokens = world.tokens(&browser).await;
+    world.tokens(&browser).await;
     let session = world.session(&browser).await;
     let sign_in = &session.sign_ins[0];
     let upstream = sign_in.upstream.as_ref().unwrap();
@@ -188,11 +188,11 @@ async fn a_session_keeps_the_tokens_of_the_provider_sealed_and_nothing_else_keep
     for (key, value) in world.provider.engine.scan(b"", None, usize::MAX).await.unwrap() {
         let text = String::from_utf8_lossy(&value).into_owned();
         assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
-        holders += usize::from(text.contains("\"refresh_token\""));
-        assert!(!text.contains("\"refresh_token\"") || key.first() == Some(&b's'), "{text}");
+        let has_token = text.contains("\"refresh_token\":\"");
+        holders += usize::from(has_token);
+        assert!(!has_token || key.first() == Some(&b's'), "{text}");
     }
     assert_eq!(holders, 1);
-    drop(tokens);
 }
 
 /// A trip that has begun must not leave its secrets in the store either.
@@ -219,6 +219,30 @@ async fn the_store_has_no_secret_of_a_trip() {
         );
     }
     assert_eq!(trips, 1);
+}
+
+#[tokio::test]
+async fn a_new_sign_in_is_requested_from_the_provider_and_must_be_proven() {
+    let world = World::start("", "").await;
+    let (browser, client) = (world.provider.browser(), world.provider.c1());
+    world.tokens(&browser).await;
+    world.provider.wait(120);
+    let page = browser.open(&client.authorize(&[("prompt", "login")])).await;
+    assert!(is_sign_in(&page), "{page:?}");
+    // The provider has not asked the user.
+    let refused = world.sign_in(&browser, &page).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let asked = world.upstream.state().authorizations.last().unwrap().clone();
+    assert_eq!((asked["prompt"].as_str(), asked["max_age"].as_str()), ("login", "0"));
+    world.upstream.state().claims["auth_time"] = json!(world.now());
+    let done = world.sign_in(&browser, &refused).await;
+    assert!(done.returned("code").is_some(), "{done:?}");
+
+    // Without a page, nothing is sent to the provider.
+    let trips = world.upstream.state().authorizations.len();
+    let silent = world.provider.browser().open(&client.authorize(&[("prompt", "none")])).await;
+    assert_eq!(silent.returned("error").as_deref(), Some("login_required"));
+    assert_eq!(world.upstream.state().authorizations.len(), trips);
 }
 
 async fn send_logout(world: &World, claims: &Value) -> u16 {

@@ -32,14 +32,14 @@ use sealgate_upstream::AssertionSigner;
 
 pub use directory::{DirectoryAttempt, DirectorySource, DirectoryUnavailable};
 pub use sealgate_ldap::LdapRefusal;
-pub use upstream::{UpstreamArrived, UpstreamAttempt, UpstreamSource, UpstreamUnavailable};
+pub use upstream::{OpenIdSource, UpstreamArrived, UpstreamAttempt, UpstreamRejection, UpstreamUnavailable};
 pub use upstream_logout::LogoutRefused;
 pub use upstream_refresh::Refreshed;
 
 /// All sources of users.
 pub struct Sources {
     directories: Vec<Arc<DirectorySource>>,
-    upstreams: Vec<Arc<UpstreamSource>>,
+    upstreams: Vec<Arc<OpenIdSource>>,
 }
 
 /// Server that checks the password of a sign-in.
@@ -117,7 +117,7 @@ impl Sources {
     ) -> Result<Self, NotServing> {
         let directories =
             directories.iter().map(|settings| DirectorySource::open(settings, metrics, clock).map(Arc::new));
-        let open = |settings| UpstreamSource::open(settings, client_keys, metrics, clock).map(Arc::new);
+        let open = |settings| OpenIdSource::open(settings, client_keys, metrics, clock).map(Arc::new);
         Ok(Self {
             directories: directories.collect::<Result<_, _>>()?,
             upstreams: upstreams.iter().map(open).collect::<Result<_, _>>()?,
@@ -130,7 +130,7 @@ impl Sources {
     }
 
     /// Returns all OpenID providers.
-    pub fn upstreams(&self) -> &[Arc<UpstreamSource>] {
+    pub fn upstreams(&self) -> &[Arc<OpenIdSource>] {
         &self.upstreams
     }
 
@@ -140,12 +140,12 @@ impl Sources {
     }
 
     /// Returns all OpenID providers.
-    pub fn upstreams(&self) -> &[Arc<UpstreamSource>] {
+    pub fn upstreams(&self) -> &[Arc<OpenIdSource>] {
         &self.upstreams
     }
 
     /// Returns the OpenID provider with this name.
-    pub fn upstream(&self, name: &SourceName) -> Option<&Arc<UpstreamSource>> {
+    pub fn upstream(&self, name: &SourceName) -> Option<&Arc<OpenIdSource>> {
         self.upstreams.iter().find(|upstream| upstream.name() == name)
     }
 
@@ -180,7 +180,7 @@ impl Sources {
     }
 
     /// Returns the OpenID provider that is responsible for the domain of an address.
-    pub fn upstream_for_domain(&self, typed: &str) -> Option<&Arc<UpstreamSource>> {
+    pub fn upstream_for_domain(&self, typed: &str) -> Option<&Arc<OpenIdSource>> {
         let domain = domain(typed)?;
         self.upstreams.iter().find(|upstream| upstream.settings().has_domain(&domain))
     }

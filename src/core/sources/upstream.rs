@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use secrecy::ExposeSecret;
+use url::Url;
 
 use crate::password::QueueKey;
 use crate::sources::places::Places;
@@ -17,7 +18,7 @@ use sealgate_domain::amr::AmrValues;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, AuthenticationSteps, UpstreamAssurance};
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::secret::Sealed;
-use sealgate_domain::session::UpstreamSession;
+use sealgate_domain::session::OpenIdSession;
 use sealgate_domain::source::{SourceLink, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::upstream_trip::{BegunTrip, Recency, UpstreamProblem};
@@ -32,7 +33,7 @@ use sealgate_upstream::{AssertionSigner, CallbackAnswer, OpenIdProvider, Trip, U
 const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 
 /// OpenID provider whose users sign in.
-pub struct UpstreamSource {
+pub struct OpenIdSource {
     pub provider: OpenIdProvider,
     pub(super) places: Places,
     /// Time at which the provider last answered a background read or a sign-in, in seconds since 1970.
@@ -48,19 +49,33 @@ pub struct UpstreamUnavailable;
 pub struct UpstreamArrived {
     pub user: Box<User>,
     pub steps: AuthenticationSteps,
-    pub session: UpstreamSession,
+    pub session: OpenIdSession,
+}
+
+/// Reason why a user who returned from an OpenID provider is not signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamRejection {
+    pub problem: UpstreamProblem,
+    /// User of the account. `None` if unknown.
+    pub user: Option<Subject>,
+}
+
+impl From<UpstreamProblem> for UpstreamRejection {
+    fn from(problem: UpstreamProblem) -> Self {
+        Self { problem, user: None }
+    }
 }
 
 /// Sign-in at an OpenID provider, as far as its answer is judged.
 pub struct UpstreamAttempt<'a> {
-    pub source: &'a UpstreamSource,
+    pub source: &'a OpenIdSource,
     /// Queue of the sender's network.
     pub sender: QueueKey,
     pub begun: &'a BegunTrip,
     pub required: Recency,
 }
 
-impl UpstreamSource {
+impl OpenIdSource {
     /// Opens a provider. Does not connect to it.
     ///
     /// # Errors
@@ -135,7 +150,7 @@ impl Sealgate {
     /// many sign-ins at once.
     pub async fn upstream_url(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         sender: QueueKey,
         trip: &Trip<'_>,
     ) -> Result<String, UpstreamUnavailable> {
@@ -144,10 +159,12 @@ impl Sealgate {
             self.report_upstream(source, &CROWDED, begun);
             return Err(UpstreamUnavailable);
         };
-        source.provider.authorization_url(trip).await.map_err(|fault| {
+        let url = source.provider.authorization_url(trip).await.map_err(|fault| {
             self.report_upstream(source, &fault, begun);
             UpstreamUnavailable
-        })
+        })?;
+        // Without a data key, a refresh token cannot be kept.
+        Ok(if self.store.can_encrypt() { url } else { without_offline_access(&url) })
     }
 
     /// Redeems the answer of a provider, and stores the provider's report about the user.
@@ -162,11 +179,11 @@ impl Sealgate {
         answer: &CallbackAnswer<'_>,
         trip: &Trip<'_>,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
-    ) -> Result<Result<UpstreamArrived, UpstreamProblem>, Failure> {
+    ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, begun) = (attempt.source, Instant::now());
         let Some(place) = source.places.take(attempt.sender) else {
             self.report_upstream(source, &CROWDED, begun);
-            return Ok(Err(UpstreamProblem::Unavailable));
+            return Ok(Err(UpstreamProblem::Unavailable.into()));
         };
         let signed_in = source.provider.sign_in(answer, trip).await;
         drop(place);
@@ -176,9 +193,10 @@ impl Sealgate {
                 source.has_answered(&self.metrics, self.clock.now());
                 self.admit(attempt, signed_in, &event).await?
             }
-            Err(refusal) => Err(refused(source, &refusal)),
+            Err(refusal) => Err(refused(source, &refusal).into()),
         };
-        let outcome = arrived.as_ref().map_or_else(|problem| outcome(*problem), |_| UpstreamSignInOutcome::Succeeded);
+        let outcome =
+            arrived.as_ref().map_or_else(|rejection| outcome(rejection.problem), |_| UpstreamSignInOutcome::Succeeded);
         self.metrics.upstream_signed_in(source.name().as_str(), outcome, seconds);
         Ok(arrived)
     }
@@ -189,22 +207,25 @@ impl Sealgate {
         attempt: &UpstreamAttempt<'_>,
         signed_in: UpstreamSignIn,
         event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
-    ) -> Result<Result<UpstreamArrived, UpstreamProblem>, Failure> {
+    ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, now) = (attempt.source, self.clock.now());
         let UpstreamSignIn { entry, auth_time, level, amr, sid, id_token, refresh_token } = signed_in;
         if !attempt.begun.is_recent(attempt.required, auth_time, now) {
-            return Ok(Err(UpstreamProblem::NotRecent));
+            return Ok(Err(UpstreamProblem::NotRecent.into()));
         }
         let link = SourceLink { source: source.name().clone(), id: entry.id.clone() };
         let only_linked = source.settings().arrival == UpstreamArrival::LinkedOnly;
         if only_linked && self.store.user_by_source_link(&link).await?.is_none() {
-            return Ok(Err(UpstreamProblem::NotLinked));
+            return Ok(Err(UpstreamProblem::NotLinked.into()));
         }
         let user = match self.apply_source_entry(&source.terms(), &entry, event).await? {
             Ok(user) if user.is_enabled() => user,
-            Err(SourceSignIn::NameTaken) => return Ok(Err(UpstreamProblem::NameTaken)),
-            Err(SourceSignIn::Nameless) => return Ok(Err(UpstreamProblem::Nameless)),
-            Ok(_) | Err(_) => return Ok(Err(UpstreamProblem::Disabled)),
+            Err(SourceSignIn::NameTaken) => return Ok(Err(UpstreamProblem::NameTaken.into())),
+            Err(SourceSignIn::Nameless) => return Ok(Err(UpstreamProblem::Nameless.into())),
+            Ok(user) => {
+                return Ok(Err(UpstreamRejection { problem: UpstreamProblem::Disabled, user: Some(user.sub) }));
+            }
+            Err(_) => return Ok(Err(UpstreamProblem::Disabled.into())),
         };
         let assurance =
             UpstreamAssurance { level: level.unwrap_or(AssuranceLevel::One), amr: AmrValues::registered(amr) };
@@ -213,7 +234,7 @@ impl Sealgate {
         let seal = |kind, token: Option<secrecy::SecretString>| {
             self.seal_token(user.sub, source.name(), kind, token?.expose_secret())
         };
-        let session = UpstreamSession {
+        let session = OpenIdSession {
             source: source.name().clone(),
             sid,
             id_token: seal(UpstreamTokenKind::Id, id_token),
@@ -239,32 +260,49 @@ impl Sealgate {
     }
 
     /// Logs and counts a sign-in for which the provider cannot be reached.
-    fn report_upstream(&self, source: &UpstreamSource, fault: &dyn Display, begun: Instant) {
+    fn report_upstream(&self, source: &OpenIdSource, fault: &dyn Display, begun: Instant) {
         tracing::error!(upstream = %source.name(), %fault, "the OpenID provider cannot sign a user in");
         let (name, outcome) = (source.name().as_str(), UpstreamSignInOutcome::Unavailable);
         self.metrics.upstream_signed_in(name, outcome, begun.elapsed().as_secs_f64());
     }
 }
 
+/// Removes the scope `offline_access` from an authorization request.
+fn without_offline_access(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else { return url.to_owned() };
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let other_scopes =
+        |scopes: &str| scopes.split(' ').filter(|scope| *scope != "offline_access").collect::<Vec<_>>().join(" ");
+    let pairs = pairs.into_iter().map(|(name, value)| {
+        let value = if name == "scope" { other_scopes(&value) } else { value };
+        (name, value)
+    });
+    url.query_pairs_mut().clear().extend_pairs(pairs);
+    url.into()
+}
+
 /// Fault of a network that has all its places in use.
 const CROWDED: &str = "a network has many sign-ins at once";
 
 /// Logs a refusal. Returns the problem that the user sees.
-fn refused(source: &UpstreamSource, refusal: &UpstreamRefusal) -> UpstreamProblem {
+fn refused(source: &OpenIdSource, refusal: &UpstreamRefusal) -> UpstreamProblem {
     let (upstream, reason) = (source.name(), refusal.as_str());
     match refusal {
         UpstreamRefusal::Unavailable(fault) => {
-            tracing::error!(%upstream, %fault, "the OpenID provider cannot sign a user in");
+            tracing::error!(%upstream, reason, %fault, "the OpenID provider cannot sign a user in");
             UpstreamProblem::Unavailable
         }
-        UpstreamRefusal::Denied => UpstreamProblem::Denied,
+        UpstreamRefusal::Denied => {
+            tracing::info!(%upstream, reason, "a sign-in at the OpenID provider was denied");
+            UpstreamProblem::Denied
+        }
         UpstreamRefusal::GroupsOverage => {
-            tracing::warn!(%upstream, "the OpenID provider did not list the groups of a user, because there are too \
+            tracing::warn!(%upstream, reason, "the OpenID provider did not list the groups of a user, because there are too \
                 many; have it send app roles, or only the groups that are assigned to the application");
             UpstreamProblem::GroupsOverage
         }
         UpstreamRefusal::NotAllowed(claim) => {
-            tracing::info!(%upstream, claim, "a user lacks the required value of a claim");
+            tracing::info!(%upstream, reason, claim, "a user lacks the required value of a claim");
             UpstreamProblem::NotAllowed
         }
         UpstreamRefusal::Invalid(_)
@@ -288,5 +326,18 @@ fn outcome(problem: UpstreamProblem) -> UpstreamSignInOutcome {
         | UpstreamProblem::NotLinked
         | UpstreamProblem::Disabled
         | UpstreamProblem::NotRecent => UpstreamSignInOutcome::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_scope_offline_access_is_removed() {
+        let url = "https://acme.test/authorize?tenant=a&scope=openid+offline_access+email&state=s.offline_access";
+        let expected = "https://acme.test/authorize?tenant=a&scope=openid+email&state=s.offline_access";
+        assert_eq!(without_offline_access(url), expected);
+        assert_eq!(without_offline_access(expected), expected);
     }
 }

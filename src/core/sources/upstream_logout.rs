@@ -4,7 +4,7 @@
 use secrecy::SecretString;
 
 use crate::password::QueueKey;
-use crate::sources::UpstreamSource;
+use crate::sources::OpenIdSource;
 use crate::state::Sealgate;
 use crate::web::failure::Failure;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
@@ -28,7 +28,7 @@ impl Sealgate {
     /// When the store fails. The provider can repeat the token.
     pub async fn end_by_logout_token(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         sender: QueueKey,
         token: &str,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
@@ -42,7 +42,7 @@ impl Sealgate {
     /// `None` if the session there continues.
     pub async fn upstream_sign_out_url(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         sign_in: &SignIn,
         return_to: &str,
         state: &Secret,
@@ -60,7 +60,7 @@ impl Sealgate {
 
     async fn judge_logout_token(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         sender: QueueKey,
         token: &str,
         event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
@@ -101,7 +101,7 @@ impl Sealgate {
     /// is not configured.
     async fn end_named_sign_ins(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         token: &UpstreamLogoutToken,
     ) -> Result<Option<Vec<SignInPlace>>, Failure> {
         let has_sub_as_id = source.settings().claims.subject == "sub";

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::sources::{SourceSignIn, UpstreamSource};
+use crate::sources::{SourceSignIn, OpenIdSource};
 use crate::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::secret::{Sealed, SecretHash};
-use sealgate_domain::session::UpstreamSession;
+use sealgate_domain::session::OpenIdSession;
 use sealgate_domain::source::{SourceEntry, SourceLink};
 use sealgate_domain::user::User;
 use sealgate_store::{SignInPlace, StoreError, UpstreamTokenKind};
@@ -56,7 +56,7 @@ impl Sealgate {
     /// When the store fails.
     pub async fn refresh_sign_in(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         place: SignInPlace,
         doubt: Option<SecretHash>,
     ) -> Result<Refreshed, StoreError> {
@@ -104,7 +104,7 @@ impl Sealgate {
     /// Returns the refresh token of a sign-in, if its user is enabled and still belongs to the provider.
     async fn own_refresh_token(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         place: SignInPlace,
     ) -> Result<Option<(OwnToken, SecretString)>, StoreError> {
         let Some(session) = self.store.session(place.session).await? else { return Ok(None) };
@@ -129,7 +129,7 @@ impl Sealgate {
     /// refresh token, because a write for each confirmation would be too many.
     async fn keep_new_tokens(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         own: &OwnToken,
         refresh_token: &SecretString,
         id_token: Option<&SecretString>,
@@ -138,7 +138,7 @@ impl Sealgate {
         let seal = |kind, token: &SecretString| self.seal_token(subject, source.name(), kind, token.expose_secret());
         let next = seal(UpstreamTokenKind::Refresh, refresh_token);
         let id_token = id_token.and_then(|token| seal(UpstreamTokenKind::Id, token));
-        let change = |own: &mut UpstreamSession| {
+        let change = |own: &mut OpenIdSession| {
             own.refresh_token.clone_from(&next);
             if id_token.is_some() {
                 own.id_token.clone_from(&id_token);
@@ -158,7 +158,7 @@ impl Sealgate {
     /// previous ones, and everything else takes effect.
     async fn confirm(
         &self,
-        source: &UpstreamSource,
+        source: &OpenIdSource,
         own: &OwnToken,
         entry: &SourceEntry,
     ) -> Result<UpstreamRefreshOutcome, StoreError> {
@@ -179,7 +179,7 @@ impl Sealgate {
 
 /// Logs why an answer does not describe the user. The user keeps the previous groups, and is not
 /// confirmed.
-fn unread(source: &UpstreamSource, own: &OwnToken, refusal: &UpstreamRefusal) -> Refreshed {
+fn unread(source: &OpenIdSource, own: &OwnToken, refusal: &UpstreamRefusal) -> Refreshed {
     let (upstream, user) = (source.name(), own.user.sub);
     if let UpstreamRefusal::Unavailable(fault) = refusal {
         tracing::error!(%upstream, %user, %fault, "the OpenID provider cannot confirm a sign-in");

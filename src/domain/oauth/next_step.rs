@@ -14,7 +14,7 @@ use crate::factors::FactorSummary;
 use crate::oauth::authorize::AuthorizationRequest;
 use crate::scope::Scope;
 use crate::secret::SecretHash;
-use crate::session::{Session, SignIn, UpstreamSession};
+use crate::session::{OpenIdSession, Session, SignIn};
 use crate::time::UnixTime;
 use crate::upstream_trip::UpstreamTrip;
 use crate::user::{Subject, User};
@@ -53,7 +53,7 @@ pub struct PartialSignIn {
     pub keep: bool,
     /// Session at the user's OpenID provider, if the user signed in there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upstream: Option<Box<UpstreamSession>>,
+    pub upstream: Option<Box<OpenIdSession>>,
 }
 
 /// Steps that the user has completed for this request.

@@ -540,7 +540,7 @@ undone-administrator = Yöneticinizden yardım isteyin ve adresinizi başka biri
 undone-added = Aşağıdaki doğrulama yöntemleri, değişiklikten önceki günden bu yana eklendi. Size ait olmayanları kaldırın:
 
 password-title = Parola değiştirme
-password-upstream = Oturumu parolanızı tutan <bdi>{ $label }</bdi> üzerinden açıyorsunuz. Parolanızı orada değiştirin.
+password-upstream = Oturumu <bdi>{ $label }</bdi> üzerinden açıyorsunuz. Parolanız orada saklanır; orada değiştirebilirsiniz.
 password-managed = Parolanız kurumunuzun dizininde tutulur. Parolanızı kurumunuzun bilgisayarlarında oturum açtığınız yerde değiştirin.
 password-lead = Buradaki oturumunuz açık kalır. Diğer bütün oturumlarınız kapatılır; uygulamalar yeniden oturum açmanızı ister.
 password-current = Mevcut parola

@@ -1,12 +1,15 @@
 //! Public documents: the metadata of OpenID Connect Discovery and RFC 8414, the key set
 //! (`/oauth/jwks`), and key information for auditors (`/.well-known/sealgate/keys`).
 
-use serde_json::json;
+use http::StatusCode;
+use serde_json::{Value, json};
 
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::metadata::ProviderMetadata;
+use sealgate_domain::source::SourceName;
 
 /// Time for which clients may cache the metadata, in seconds.
 const METADATA_CACHE_SECONDS: u32 = 3600;
@@ -27,6 +30,28 @@ pub(crate) async fn jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
     // A new key is published for longer than this cache lifetime before it signs.
     let seconds = u32::try_from(sealgate.config.keys.cache.as_secs()).unwrap_or(u32::MAX);
     Ok(Response::public_json(&sealgate.issuer.signer().key_set().jwk_set(), seconds))
+}
+
+/// Time for which OpenID providers may cache the client key, in seconds.
+const CLIENT_KEY_CACHE_SECONDS: u32 = 3600;
+
+/// Returns the public key of the client key at an OpenID provider, for that provider.
+pub(crate) async fn upstream_jwks_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let name = ctx.head.uri.path().rsplit('/').nth(1).and_then(SourceName::parse);
+    let source = name.and_then(|name| ctx.sealgate.sources.upstream(&name));
+    let jwks = match source {
+        Some(source) => source.provider.jwks().await.map_err(|fault| {
+            tracing::error!(upstream = %source.name(), %fault, "cannot publish the client key");
+            Failure::Unavailable
+        })?,
+        None => None,
+    };
+    let missing = || {
+        let refusal = Refusal::new(ErrorCode::NotFound, "There is no client key with this name.");
+        Failure::json(StatusCode::NOT_FOUND, refusal)
+    };
+    let document: Value = serde_json::from_str(&jwks.ok_or_else(missing)?).map_err(|_| Failure::Internal)?;
+    Ok(Response::public_json(&document, CLIENT_KEY_CACHE_SECONDS))
 }
 
 /// Time for which the key information may be cached, in seconds. It is short because key states

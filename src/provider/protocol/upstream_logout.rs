@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::logout;
 use sealgate_core::password::QueueKey;
-use sealgate_core::sources::UpstreamSource;
+use sealgate_core::sources::OpenIdSource;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::cookie;
 use sealgate_core::web::failure::Failure;
@@ -142,7 +142,7 @@ fn token(ctx: &RequestContext<'_>) -> Result<String, Refusal> {
 }
 
 /// Returns the provider that the path names.
-pub(crate) fn source<'c>(ctx: &'c RequestContext<'_>) -> Option<&'c UpstreamSource> {
+pub(crate) fn source<'c>(ctx: &'c RequestContext<'_>) -> Option<&'c OpenIdSource> {
     let name = ctx.head.uri.path().rsplit('/').nth(1).and_then(SourceName::parse)?;
     ctx.sealgate.sources.upstream(&name).map(|source| &**source)
 }

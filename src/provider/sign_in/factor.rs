@@ -30,7 +30,7 @@ use sealgate_domain::oauth::next_step::{
 };
 use sealgate_domain::recovery_code::RecoveryCodes;
 use sealgate_domain::secret::Sealed;
-use sealgate_domain::session::UpstreamSession;
+use sealgate_domain::session::OpenIdSession;
 use sealgate_domain::totp::TotpSecret;
 use sealgate_domain::user::{Subject, User};
 use sealgate_domain::webauthn::{AssertionPurpose, AssertionResponse, CeremonyError, CredentialOwner, RequestOptions};
@@ -55,7 +55,7 @@ struct Candidate {
     /// Whether the user chose to stay signed in on the device.
     keep: bool,
     /// Session at the user's OpenID provider, if the user signed in there.
-    upstream: Option<Box<UpstreamSession>>,
+    upstream: Option<Box<OpenIdSession>>,
     offers: Vec<FactorChoice>,
 }
 

@@ -20,7 +20,7 @@ use sealgate_config::UpstreamSettings;
 use sealgate_core::password;
 use sealgate_core::password::QueueKey;
 use sealgate_core::sources::{
-    DirectorySource, DirectoryUnavailable, LdapRefusal, PasswordChecker, SourceSignIn, UpstreamSource,
+    DirectorySource, DirectoryUnavailable, LdapRefusal, OpenIdSource, PasswordChecker, SourceSignIn,
 };
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::context::RequestContext;
@@ -139,7 +139,7 @@ fn is_local(ctx: &RequestContext<'_>) -> Result<bool, Failure> {
 
 /// Returns the OpenID provider at which all users sign in, unless the request is for the page with
 /// fields for a password.
-fn only_upstream<'a>(ctx: &RequestContext<'a>) -> Result<Option<&'a UpstreamSource>, Failure> {
+fn only_upstream<'a>(ctx: &RequestContext<'a>) -> Result<Option<&'a OpenIdSource>, Failure> {
     let sealgate: &'a Sealgate = ctx.sealgate;
     let name = sealgate.config.login.only_upstream.as_ref().filter(|_| !is_local(ctx).unwrap_or_default());
     Ok(name.and_then(|name| sealgate.sources.upstream(name)).map(Arc::as_ref))
@@ -148,11 +148,7 @@ fn only_upstream<'a>(ctx: &RequestContext<'a>) -> Result<Option<&'a UpstreamSour
 /// Returns the OpenID provider at which the sender of the form signs in: the one whose button was
 /// pressed, or the one that is responsible for the domain of the typed name. `None` if the password
 /// is checked here or in a directory.
-fn upstream_of<'a>(
-    ctx: &RequestContext<'a>,
-    form: &Params,
-    typed: &str,
-) -> Result<Option<&'a UpstreamSource>, Failure> {
+fn upstream_of<'a>(ctx: &RequestContext<'a>, form: &Params, typed: &str) -> Result<Option<&'a OpenIdSource>, Failure> {
     let sealgate: &'a Sealgate = ctx.sealgate;
     if let Some(name) = form.one("upstream")? {
         let source = SourceName::parse(name).and_then(|name| sealgate.sources.upstream(&name));
@@ -356,7 +352,7 @@ pub(super) fn show_login(
     let offer = options.as_deref().map(|options| PasskeyOffer { action: &passkey, options, seconds: left });
     let only = only_upstream(ctx)?;
     let has_password = only.is_none();
-    let shown = |source: &&Arc<UpstreamSource>| only.is_none_or(|only| only.name() == source.name());
+    let shown = |source: &&Arc<OpenIdSource>| only.is_none_or(|only| only.name() == source.name());
     let shown = ctx.sealgate.sources.upstreams().iter().filter(shown).map(|source| source.settings());
     let upstreams: Vec<_> = shown.map(upstream_button).collect();
     let failure = match &waiting.interaction().upstream {

@@ -33,7 +33,7 @@ use sealgate_domain::oauth::next_step::{
     required_level,
 };
 use sealgate_domain::secret::Secret;
-use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn, UpstreamSession};
+use sealgate_domain::session::{OpenIdSession, Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
 use sealgate_store::{Committed, Loaded, StoreError};
@@ -58,7 +58,7 @@ pub(super) struct Proof {
     /// Whether the user chose to stay signed in on the device.
     pub(super) keep: bool,
     /// Session at the user's OpenID provider, if the user signed in there.
-    pub(super) upstream: Option<Box<UpstreamSession>>,
+    pub(super) upstream: Option<Box<OpenIdSession>>,
 }
 
 impl Proof {

@@ -14,12 +14,12 @@ use crate::sign_in::interaction::Waiting;
 use crate::sign_in::login::Typed;
 use crate::sign_in::{Proof, SIGN_IN};
 use sealgate_core::password::QueueKey;
-use sealgate_core::sources::{UpstreamArrived, UpstreamAttempt, UpstreamSource};
+use sealgate_core::sources::{OpenIdSource, UpstreamArrived, UpstreamAttempt, UpstreamRejection};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
-use sealgate_domain::audit::{Actor, AuditKind};
+use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::INTERNAL_CLIENT;
 use sealgate_domain::oauth::next_step::{CredentialMark, Interaction};
 use sealgate_domain::secret::SecretHash;
@@ -41,7 +41,7 @@ const MAX_TRIES: usize = 4;
 pub(super) async fn leave(
     ctx: &RequestContext<'_>,
     mut waiting: Waiting,
-    source: &UpstreamSource,
+    source: &OpenIdSource,
     typed: Typed<'_>,
 ) -> Result<Response, Failure> {
     let state = new_state(ctx.random(), &waiting.parameter());
@@ -58,7 +58,7 @@ pub(super) async fn leave(
     };
     let sender = QueueKey::for_address(ctx.origin.address);
     let Ok(url) = ctx.sealgate.upstream_url(source, sender, &trip).await else {
-        return failed(ctx, waiting, source.name(), UpstreamProblem::Unavailable).await;
+        return failed(ctx, &waiting, source.name(), UpstreamProblem::Unavailable.into()).await;
     };
     let state = SecretHash::for_secret(state.as_bytes());
     let begun = BegunTrip { source: source.name().clone(), state, at: ctx.now, keep: typed.keep };
@@ -107,11 +107,11 @@ pub(crate) async fn callback(ctx: &RequestContext<'_>) -> Result<Response, Failu
     let event = |kind| ctx.event(kind, Actor::Server);
     let arrived = match ctx.sealgate.arrive(&attempt, &answer, &trip, event).await? {
         Ok(arrived) => arrived,
-        Err(problem) => {
-            if problem != UpstreamProblem::Invalid {
+        Err(rejection) => {
+            if rejection.problem != UpstreamProblem::Invalid {
                 guesses.give_back(ctx);
             }
-            return failed(ctx, waiting, source.name(), problem).await;
+            return failed(ctx, &waiting, source.name(), rejection).await;
         }
     };
     guesses.give_back(ctx);
@@ -138,22 +138,19 @@ async fn proceed(
 /// it.
 async fn failed(
     ctx: &RequestContext<'_>,
-    mut waiting: Waiting,
+    waiting: &Waiting,
     source: &SourceName,
-    problem: UpstreamProblem,
+    UpstreamRejection { problem, user }: UpstreamRejection,
 ) -> Result<Response, Failure> {
     ctx.sealgate.metrics.signed_in(SignInOutcome::Failed);
     let event = ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_client(&waiting.client.id);
-    ctx.sealgate.audit.note(event.with_detail(format!("upstream {source}: {}", problem.as_str())));
-    for _ in 0..MAX_TRIES {
-        let failed = UpstreamTrip::Failed { source: source.clone(), problem };
-        let next = Interaction { upstream: Some(failed), ..waiting.interaction().clone() };
-        if ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await? == Committed::Yes {
-            return Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)));
-        }
-        waiting = waiting.read_again(ctx).await?;
-    }
-    Err(Failure::Unavailable)
+    let event = event.with_detail(format!("upstream {source}: {}", problem.as_str()));
+    ctx.sealgate.audit.note(user.into_iter().fold(event, AuditEvent::for_subject));
+    let failed = UpstreamTrip::Failed { source: source.clone(), problem };
+    let next = Interaction { upstream: Some(failed), ..waiting.interaction().clone() };
+    // On a conflict, another tab has continued the same request. The result of that tab is kept.
+    let _ = ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await?;
+    Ok(Response::see_other(&waiting.address(ctx, SIGN_IN)))
 }
 
 /// Returns the page for an answer that does not end the current trip of this request. The page links
@@ -164,7 +161,7 @@ fn begin_again(ctx: &RequestContext<'_>, waiting: &Waiting) -> Response {
 }
 
 /// Returns the URL to which the provider returns browsers.
-fn redirect_uri(ctx: &RequestContext<'_>, source: &UpstreamSource) -> String {
+fn redirect_uri(ctx: &RequestContext<'_>, source: &OpenIdSource) -> String {
     format!("{}{}", ctx.sealgate.config.issuer.as_str(), source.settings().callback_path())
 }
 

@@ -7,7 +7,7 @@ use crate::format::{record, table};
 use crate::subjects::sessions::entries;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::secret::Sealed;
-use sealgate_domain::session::{Session, SessionId, SignIn, UpstreamSession};
+use sealgate_domain::session::{Session, SessionId, SignIn, OpenIdSession};
 use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
@@ -32,7 +32,7 @@ impl Store {
         subject: Option<Subject>,
     ) -> Result<Vec<SignInPlace>, StoreError> {
         let is_meant = |sign_in: &SignIn| {
-            let has_sid = |own: &UpstreamSession| own.source == *source && own.sid.as_deref() == Some(sid);
+            let has_sid = |own: &OpenIdSession| own.source == *source && own.sid.as_deref() == Some(sid);
             sign_in.upstream.as_deref().is_some_and(has_sid) && subject.is_none_or(|user| user == sign_in.subject)
         };
         self.end_indexed_sign_ins(&table::of_upstream_session(source, sid), is_meant).await
@@ -155,7 +155,7 @@ impl Store {
     ) -> Result<Vec<SignInPlace>, StoreError> {
         let mut found = Vec::new();
         self.read_all(Table::Session, |session: Session| {
-            let has_token = |own: &UpstreamSession| own.source == *source && own.refresh_token.is_some();
+            let has_token = |own: &OpenIdSession| own.source == *source && own.refresh_token.is_some();
             let of_source = session.sign_ins.iter().filter(|known| known.upstream.as_deref().is_some_and(has_token));
             let places = of_source.map(|known| SignInPlace { session: session.id, subject: known.subject });
             found.extend(places.filter(|_| is_live(&session)));
@@ -184,7 +184,7 @@ impl Store {
         &self,
         place: SignInPlace,
         refresh_token: &Sealed,
-        change: impl Fn(&mut UpstreamSession) + Send + Sync,
+        change: impl Fn(&mut OpenIdSession) + Send + Sync,
     ) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(place.session).await? else { return Ok(false) };
@@ -207,7 +207,7 @@ impl Store {
     /// # Errors
     /// Returns the store's error. The call can be repeated.
     pub async fn end_sign_in_with_token(&self, place: SignInPlace, refresh_token: &Sealed) -> Result<bool, StoreError> {
-        let has_token = |own: &UpstreamSession| own.refresh_token.as_ref() == Some(refresh_token);
+        let has_token = |own: &OpenIdSession| own.refresh_token.as_ref() == Some(refresh_token);
         let is_meant =
             |sign_in: &SignIn| sign_in.subject == place.subject && sign_in.upstream.as_deref().is_some_and(has_token);
         Ok(!self.end_sign_ins_in(place.session, is_meant).await?.is_empty())
