@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::app::server::Stop;
 use crate::app::task_lease;
 use crate::app::task_lease::TaskLease;
-use sealgate_core::sources::{Refreshed, OpenIdSource};
+use sealgate_core::sources::{OpenIdSource, Refreshed};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;

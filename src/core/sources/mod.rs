@@ -129,11 +129,6 @@ impl Sources {
         &self.directories
     }
 
-    /// Returns all OpenID providers.
-    pub fn upstreams(&self) -> &[Arc<OpenIdSource>] {
-        &self.upstreams
-    }
-
     /// Returns the directory with this name.
     pub fn directory(&self, name: &SourceName) -> Option<&Arc<DirectorySource>> {
         self.directories.iter().find(|directory| directory.settings.name == *name)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::sources::{SourceSignIn, OpenIdSource};
+use crate::sources::{OpenIdSource, SourceSignIn};
 use crate::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::secret::{Sealed, SecretHash};

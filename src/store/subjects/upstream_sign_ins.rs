@@ -7,7 +7,7 @@ use crate::format::{record, table};
 use crate::subjects::sessions::entries;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::secret::Sealed;
-use sealgate_domain::session::{Session, SessionId, SignIn, OpenIdSession};
+use sealgate_domain::session::{OpenIdSession, Session, SessionId, SignIn};
 use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
@@ -85,8 +85,7 @@ impl Store {
     ) -> Result<Vec<SignInPlace>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(Vec::new()) };
-            let (ended, kept): (Vec<_>, Vec<_>) =
-                loaded.value.sign_ins.iter().cloned().partition(&is_meant);
+            let (ended, kept): (Vec<_>, Vec<_>) = loaded.value.sign_ins.iter().cloned().partition(&is_meant);
             let ended: Vec<_> =
                 ended.iter().map(|sign_in| SignInPlace { session: id, subject: sign_in.subject }).collect();
             if ended.is_empty() {
