@@ -93,7 +93,7 @@ impl Sealgate {
             }
             Err(UpstreamRefusal::Unavailable(fault)) => {
                 tracing::error!(%upstream, %fault, "the OpenID provider cannot confirm a sign-in");
-                let may_have_arrived = matches!(fault.kind(), UpstreamFaultKind::Connect | UpstreamFaultKind::Answer);
+                let may_have_arrived = fault.kind() == UpstreamFaultKind::Connect;
                 return Ok(Refreshed::Unavailable { doubt: may_have_arrived.then(|| own.hash()) });
             }
             Err(refusal) => return Ok(unread(source, &own, &refusal)),
