@@ -21,3 +21,4 @@ pub(crate) mod start;
 pub(crate) mod sweeping;
 pub(crate) mod task_lease;
 pub(crate) mod traces;
+pub(crate) mod upstreams;

@@ -15,7 +15,7 @@ use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, StopSignal};
 use crate::app::site::Site;
 use crate::app::{
-    certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces,
+    certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces, upstreams,
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
@@ -92,6 +92,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
     let reading = own();
+    let confirming = own();
     let challenges = Arc::<Challenges>::default();
     let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
@@ -120,6 +121,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
             Background::new("trusted issuers", |stop| trusted::run(trust, clock, metrics, stop)),
             Background::new("key rotation", |stop| rotation::run(rotating, stop)),
             Background::new("directories", |stop| directories::run(reading, stop)),
+            Background::new("openid providers", |stop| upstreams::run(confirming, stop)),
             Background::new("people", |stop| enrolment::run(people, stop)),
             Background::new("counting", |stop| counting::run(bounded, stop)),
             Background::new("outbox", |stop| outbox::run(mailing, stop)),

@@ -205,7 +205,10 @@ fn print(
         let groups = groups(user).into_iter().map(|(name, from)| json!({ "name": name, "from": from }));
         object["groups"] = groups.collect();
         object["source"] = json!(user.source.as_ref().map(|source| {
-            json!({ "name": source.link.source, "state": source.state, "changed_at": source.changed_at })
+            let (name, state) = (&source.link.source, source.state);
+            json!({
+                "name": name, "state": state, "changed_at": source.changed_at, "confirmed_at": source.confirmed_at,
+            })
         }));
     }
     if let Some(audience) = audience {

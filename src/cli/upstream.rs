@@ -82,6 +82,7 @@ async fn check(settings: &UpstreamSettings, claims: Option<&Map<String, Value>>,
     let urls = UpstreamUrls {
         redirect_uri: at(settings.callback_path()),
         logout_uri: at(settings.logout_path()),
+        signed_out_uri: at(settings.signed_out_path()),
         jwks_uri: at(settings.jwks_path()),
     };
     let UpstreamCheck { steps, user } = provider.check(&urls, claims).await;

@@ -89,6 +89,12 @@ impl UpstreamSettings {
         format!("/oauth/upstream/{}/logout", self.name)
     }
 
+    /// Returns the path to which the provider returns browsers after a sign-out, below the issuer's
+    /// path.
+    pub fn signed_out_path(&self) -> String {
+        format!("/oauth/upstream/{}/signed-out", self.name)
+    }
+
     /// Returns the path of the public key of the client key, below the issuer's path.
     pub fn jwks_path(&self) -> String {
         format!("/oauth/upstream/{}/jwks.json", self.name)

@@ -288,6 +288,8 @@ pub struct SignedOutPage<'a> {
     pub client: Option<&'a str>,
     /// Title of the application where the gateway had signed the user in and signs the user out.
     pub app_login: Option<&'a str>,
+    /// Name of the OpenID provider where the user is still signed in.
+    pub upstream: Option<&'a str>,
     pub sign_in: &'a str,
 }
 

@@ -37,6 +37,8 @@ pub struct LeavePage<'a> {
     pub label: &'a str,
     /// URL at the provider.
     pub url: &'a str,
+    /// Whether the user signs out at the provider, and not in.
+    pub is_sign_out: bool,
 }
 
 impl Words {

@@ -49,6 +49,8 @@ enum Endpoint {
     Resume,
     Login,
     UpstreamCallback,
+    UpstreamLogout,
+    UpstreamSignedOut,
     UpstreamJwks,
     Passkey,
     Factor,
@@ -142,6 +144,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/resume",                           Endpoint::Resume,       "resume",       GET,      Bucket::Pages),
     page("/oauth/login",                            Endpoint::Login,        "login",        GET_POST, Bucket::Pages),
     page("/oauth/upstream/*/callback",              Endpoint::UpstreamCallback, "upstream_callback", GET, Bucket::Pages),
+    program("/oauth/upstream/*/logout",             Endpoint::UpstreamLogout, "upstream_logout"),
+    page("/oauth/upstream/*/signed-out",            Endpoint::UpstreamSignedOut, "upstream_signed_out", GET, Bucket::Pages),
     page("/oauth/passkey",                          Endpoint::Passkey,      "passkey",      GET_POST, Bucket::Pages),
     page("/oauth/factor",                           Endpoint::Factor,       "factor",       GET_POST, Bucket::Pages),
     page("/oauth/enrol",                            Endpoint::Enrol,        "enrol",        GET_POST, Bucket::Pages),
@@ -218,6 +222,11 @@ const fn json(
     }
 }
 
+/// Builds a route for a server that sends a form. Scripts of browsers have no use for it.
+const fn program(path: &'static str, endpoint: Endpoint, name: &'static str) -> ProviderRoute {
+    ProviderRoute { cors: false, ..json(path, endpoint, name, POST, None) }
+}
+
 /// Builds a route for client metadata. The limit of its body is smaller, because the server stores
 /// the metadata.
 const fn metadata(
@@ -288,7 +297,10 @@ impl ProviderRoute {
             Endpoint::Console(_) => config.console.enabled,
             Endpoint::Home => visitor::has_home(config),
             Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
-            Endpoint::UpstreamCallback | Endpoint::UpstreamJwks => !config.upstreams.is_empty(),
+            Endpoint::UpstreamCallback
+            | Endpoint::UpstreamJwks
+            | Endpoint::UpstreamLogout
+            | Endpoint::UpstreamSignedOut => !config.upstreams.is_empty(),
             _ => true,
         }
     }
@@ -479,6 +491,8 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
         Endpoint::UpstreamCallback => Box::pin(sign_in::upstream::callback(ctx)).await,
+        Endpoint::UpstreamLogout => Box::pin(protocol::upstream_logout::backchannel(ctx)).await,
+        Endpoint::UpstreamSignedOut => protocol::upstream_logout::returned(ctx).await,
         // Large futures are boxed. Otherwise the future of every request would be as large as the
         // largest of these.
         Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,

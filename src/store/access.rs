@@ -22,7 +22,7 @@ use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::Grant;
-use sealgate_domain::session::{AppSession, Session};
+use sealgate_domain::session::{AppSession, Session, SignIn};
 use sealgate_domain::user::Subject;
 
 /// Returns the number of the counter for this user's records.
@@ -205,8 +205,9 @@ fn of_listed<T: DeserializeOwned, L: PartialEq + Default>(
     }
 }
 
-/// Increments counters if more than the time of last use has changed, for instance the selected
-/// user or the cookie. The time of last use changes every minute and revokes nothing.
+/// Increments counters if more than the time of last use and the tokens of OpenID providers has
+/// changed, for instance the selected user or the cookie. The time of last use changes every minute,
+/// tokens change at each background read, and both revoke nothing.
 fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &mut Vec<Counter>) {
     let before = before.and_then(|bytes| read::<Session>(key, bytes));
     let after = after.and_then(|bytes| read::<Session>(key, bytes));
@@ -214,12 +215,18 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
         moves.push(Counter::Everything);
         return;
     };
-    let used = |after: &Session| *after == Session { last_seen_at: after.last_seen_at, ..before.clone() };
+    let used = |after: &Session| without_use(after) == without_use(&before);
     if after.as_ref().is_some_and(used) {
         return;
     }
     let people = before.sign_ins.iter().chain(after.iter().flat_map(|after| &after.sign_ins));
     moves.extend(people.map(|sign_in| Counter::User(counter_of_user(sign_in.subject))));
+}
+
+/// Returns the session without the parts that no access depends on.
+fn without_use(session: &Session) -> Session {
+    let sign_ins = session.sign_ins.iter().map(SignIn::without_upstream).collect();
+    Session { last_seen_at: session.created_at, sign_ins, ..session.clone() }
 }
 
 /// Returns the counter of the user whose identifier is at the end of this key.

@@ -67,6 +67,7 @@ pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
 pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
+pub use subjects::upstream_sign_ins::SignInPlace;
 pub use subjects::user_rows::{UserRecords, UserRow};
 pub use sweep::{SweepPlace, Swept};
 

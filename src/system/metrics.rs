@@ -38,7 +38,7 @@ use users::FactorSeries;
 pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
-pub use openid_providers::UpstreamSignInOutcome;
+pub use openid_providers::{UpstreamLogoutOutcome, UpstreamRefreshOutcome, UpstreamSignInOutcome};
 pub use tls::AcmeOutcome;
 pub use users::RegistrationOutcome;
 pub use users::{EnrolmentShare, FactorOutcome};
@@ -620,13 +620,28 @@ impl Metrics {
     }
 
     /// Sets the series of an OpenID provider to zero.
-    pub fn init_openid_provider(&self, upstream: &str) {
-        self.openid_providers.init_labels(upstream);
+    pub fn init_openid_provider(&self, upstream: &str, now: u64) {
+        self.openid_providers.init_labels(upstream, now);
+    }
+
+    /// Counts a sign-in that was confirmed with a refresh token.
+    pub fn upstream_refreshed(&self, upstream: &str, outcome: UpstreamRefreshOutcome) {
+        self.openid_providers.refreshed(upstream, outcome);
+    }
+
+    /// Sets the time at which an OpenID provider last answered, in seconds since 1970.
+    pub fn upstream_answered(&self, upstream: &str, at: u64) {
+        self.openid_providers.answered(upstream, at);
     }
 
     /// Counts an answer of an OpenID provider to a sign-in.
     pub fn upstream_signed_in(&self, upstream: &str, outcome: UpstreamSignInOutcome, seconds: f64) {
         self.openid_providers.signed_in(upstream, outcome, seconds);
+    }
+
+    /// Counts a logout token that arrived for an OpenID provider.
+    pub fn upstream_logged_out(&self, upstream: &str, outcome: UpstreamLogoutOutcome) {
+        self.openid_providers.logged_out(upstream, outcome);
     }
 
     /// Sets the series of a directory to their initial values. `now` is in seconds since 1970.

@@ -27,6 +27,7 @@ pub struct UpstreamCheck {
 pub struct UpstreamUrls {
     pub redirect_uri: String,
     pub logout_uri: String,
+    pub signed_out_uri: String,
     pub jwks_uri: String,
 }
 
@@ -90,6 +91,10 @@ impl OpenIdProvider {
             let text =
                 "the provider has no end_session_endpoint, so users stay signed in there; set logout = \"local\"";
             check.warn("logout", text);
+        }
+        if self.settings.logout == UpstreamLogout::Upstream && metadata.end_session_endpoint.is_some() {
+            let text = format!("register {} at the provider as post-logout redirect URI", urls.signed_out_uri);
+            check.pass("signed_out_uri", text);
         }
         if metadata.sends_logout_tokens {
             check.pass("logout", format!("register {} at the provider for back-channel logout", urls.logout_uri));

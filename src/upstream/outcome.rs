@@ -68,11 +68,13 @@ pub struct UpstreamSignIn {
     pub refresh_token: Option<SecretString>,
 }
 
-/// User whose data were read again with a refresh token.
+/// Answer of a provider to a refresh token.
 #[derive(Debug)]
 pub struct UpstreamRefresh {
-    pub entry: SourceEntry,
-    /// New ID token, if the provider has issued one.
+    /// The user, or the reason why the answer does not describe them: the refresh token is valid in
+    /// either case.
+    pub user: Result<SourceEntry, UpstreamRefusal>,
+    /// New ID token, if the provider has issued one. Valid only if there is a user.
     pub id_token: Option<SecretString>,
     /// New refresh token, if the provider has issued one. The previous one is then no longer valid.
     pub refresh_token: Option<SecretString>,

@@ -1,9 +1,11 @@
 //! A provider: its settings, and the operations at it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 use url::Url;
 
 use crate::credential::{AssertionSigner, ProviderCredential};
@@ -21,12 +23,19 @@ use sealgate_domain::oauth::id_token::{IdToken, IdTokenTerms, MAX_ID_TOKEN_LENGT
 use sealgate_domain::oauth::jws::Jws;
 use sealgate_domain::oauth::upstream_logout::LogoutToken;
 use sealgate_domain::secret::{Secret, SecretHash, base64url};
-use sealgate_domain::source::{SourceId, SourceLink};
+use sealgate_domain::source::{SourceEntry, SourceId, SourceLink};
 use sealgate_system::clock::Clock;
 
 /// Maximum length of a code and of `login_hint` in bytes.
 const MAX_CODE_LENGTH: usize = 4096;
 const MAX_HINT_LENGTH: usize = 320;
+
+/// Maximum length of an ID token in a URL, in bytes. Servers limit the length of URLs, often to 8 KiB.
+/// Without the token, the provider may ask the user to confirm the sign-out.
+const MAX_HINTED_TOKEN_LENGTH: usize = 6 * 1024;
+
+/// Time for which a user who signs out waits for the provider's metadata.
+const END_SESSION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// An OpenID provider whose users can sign in.
 pub struct OpenIdProvider {
@@ -187,41 +196,53 @@ impl OpenIdProvider {
     /// Reads a user again with a refresh token. The user must be the one of `link`.
     ///
     /// The answer may lack the ID token (OpenID Connect Core §12.2). The user's claims are then those of
-    /// the UserInfo endpoint.
+    /// the UserInfo endpoint. The caller must store a new refresh token even if the user could not be
+    /// read, because the previous one is then no longer valid.
     ///
     /// # Errors
-    /// [`UpstreamRefusal::Ended`] if the provider has ended the user's access,
-    /// [`UpstreamRefusal::NotAllowed`] if the user lacks a required claim, and
-    /// [`UpstreamRefusal::GroupsOverage`]. All other errors say nothing about the user.
+    /// [`UpstreamRefusal::Ended`] if the provider has ended the user's access. All other errors say
+    /// nothing about the user.
     pub async fn refresh(
         &self,
         refresh_token: &SecretString,
         link: &SourceLink,
     ) -> Result<UpstreamRefresh, UpstreamRefusal> {
-        self.requests.operation(self.read_again(refresh_token, link)).await
+        let (known, mut tokens) = self.requests.operation(self.refreshed(refresh_token)).await?;
+        let (id_token, refresh_token) = (tokens.id_token.clone(), tokens.refresh_token.take());
+        let user = self.requests.operation(self.read_again(known, tokens, link)).await;
+        Ok(UpstreamRefresh {
+            user,
+            id_token: id_token.map(SecretString::from),
+            refresh_token: refresh_token.as_ref().map(into_secret_string),
+        })
     }
 
-    async fn read_again(
+    async fn refreshed(
         &self,
         refresh_token: &SecretString,
-        link: &SourceLink,
-    ) -> Result<UpstreamRefresh, UpstreamRefusal> {
+    ) -> Result<(Option<Arc<KnownProvider>>, TokenAnswer), UpstreamRefusal> {
         let known =
             if self.is_github() { None } else { Some(self.discovery.current(&self.requests, self.clock.now()).await?) };
         let form = vec![
             ("grant_type", Secret::new("refresh_token")),
             ("refresh_token", Secret::new(refresh_token.expose_secret())),
         ];
-        let tokens = self.tokens(known.as_ref(), form).await.map_err(|refusal| match refusal {
-            TokenRefusal::Grant => UpstreamRefusal::Ended,
-            TokenRefusal::Unavailable(fault) => UpstreamRefusal::Unavailable(fault),
-        })?;
+        match self.tokens(known.as_ref(), form).await {
+            Ok(tokens) => Ok((known, tokens)),
+            Err(TokenRefusal::Grant) => Err(UpstreamRefusal::Ended),
+            Err(TokenRefusal::Unavailable(fault)) => Err(UpstreamRefusal::Unavailable(fault)),
+        }
+    }
+
+    async fn read_again(
+        &self,
+        known: Option<Arc<KnownProvider>>,
+        tokens: TokenAnswer,
+        link: &SourceLink,
+    ) -> Result<SourceEntry, UpstreamRefusal> {
         let Some(known) = known else {
-            let UpstreamSignIn { entry, refresh_token, .. } = self.github_user(tokens).await?;
-            if entry.id != link.id {
-                return Err(UpstreamInvalid::OtherUser.into());
-            }
-            return Ok(UpstreamRefresh { entry, id_token: None, refresh_token });
+            let UpstreamSignIn { entry, .. } = self.github_user(tokens).await?;
+            return if entry.id == link.id { Ok(entry) } else { Err(UpstreamInvalid::OtherUser.into()) };
         };
         let claims = match &tokens.id_token {
             Some(id_token) => {
@@ -260,23 +281,26 @@ impl OpenIdProvider {
         if entry.id != link.id {
             return Err(UpstreamInvalid::OtherUser.into());
         }
-        let id_token = tokens.id_token.map(SecretString::from);
-        Ok(UpstreamRefresh { entry, id_token, refresh_token: tokens.refresh_token.as_ref().map(into_secret_string) })
+        Ok(entry)
     }
 
     /// Returns the URL that ends the session at the provider (OpenID Connect RP-Initiated Logout 1.0
-    /// §2). `None` if the settings keep the session, or the provider has no such URL, or its metadata
-    /// were not read. Does not wait.
-    pub fn end_session_url(
+    /// §2). `None` if the settings keep the session, if the provider has no such URL, or if its metadata
+    /// cannot be read within three seconds.
+    pub async fn end_session_url(
         &self,
         id_token: Option<&SecretString>,
         return_to: &str,
         state: Option<&Secret>,
     ) -> Option<String> {
-        if self.settings.logout == UpstreamLogout::Local {
+        if self.settings.logout == UpstreamLogout::Local || self.is_github() {
             return None;
         }
-        let known = self.discovery.known(self.clock.now())?;
+        let known = match self.discovery.known(self.clock.now()) {
+            Some(known) => known,
+            None => timeout(END_SESSION_TIMEOUT, self.known()).await.ok()?.ok()?,
+        };
+        let id_token = id_token.filter(|token| token.expose_secret().len() <= MAX_HINTED_TOKEN_LENGTH);
         let mut url = Url::parse(known.metadata.end_session_endpoint.as_deref()?).ok()?;
         let mut query = url.query_pairs_mut();
         query.append_pair("client_id", &self.settings.client_id).append_pair("post_logout_redirect_uri", return_to);

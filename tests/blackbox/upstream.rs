@@ -1,6 +1,7 @@
 //! Users of OpenID providers: the npm package `oidc-provider`, and a provider that a test controls.
 
 mod node;
+mod sessions;
 
 use std::fmt::Write as _;
 use std::time::Duration;

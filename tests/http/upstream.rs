@@ -244,3 +244,96 @@ async fn a_new_sign_in_is_requested_from_the_provider_and_must_be_proven() {
     assert_eq!(silent.returned("error").as_deref(), Some("login_required"));
     assert_eq!(world.upstream.state().authorizations.len(), trips);
 }
+
+async fn send_logout(world: &World, claims: &Value) -> u16 {
+    world.upstream.state().now = Some(world.now());
+    let token = world.upstream.logout_token(claims);
+    world.provider.post("/oauth/upstream/acme/logout", &[], &[("logout_token", token.as_str())]).await.status
+}
+
+/// Signs in as a second user in a browser that has a session.
+async fn add_otto(world: &World, browser: &Browser<'_>) {
+    let claims =
+        json!({ "sub": "id-of-otto", "email": "otto@acme.test", "sid": "session-2", "auth_time": world.now() });
+    let before = std::mem::replace(&mut world.upstream.state().claims, claims);
+    let page = browser.open(&world.provider.c1().authorize(&[("prompt", "login")])).await;
+    world.sign_in(browser, &page).await;
+    world.upstream.state().claims = before;
+}
+
+#[tokio::test]
+async fn a_logout_token_ends_only_its_users_sign_in_in_a_browser() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    world.tokens(&browser).await;
+    add_otto(&world, &browser).await;
+    let subjects = async || -> Vec<_> {
+        world.session(&browser).await.sign_ins.iter().map(|sign_in| sign_in.upstream.clone().unwrap().sid).collect()
+    };
+    assert_eq!(subjects().await, [Some("session-2".to_owned()), Some("session-1".to_owned())]);
+    assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
+    assert_eq!(subjects().await, [Some("session-2".to_owned())]);
+    let page = browser.open("/account").await;
+    assert!(page.status == 200 && page.text().contains("otto@acme.test"), "{page:?}");
+    assert_eq!(send_logout(&world, &json!({ "sid": "session-2" })).await, 200);
+    assert!(is_sign_in(&browser.open("/account").await));
+    // The index has no entries of ended sign-ins.
+    for (key, _) in world.provider.engine.scan(b"xo", None, usize::MAX).await.unwrap() {
+        panic!("{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_logout_token_without_a_session_ends_the_tokens_of_the_user_too() {
+    let world = World::start("", "").await;
+    let (browser, client) = (world.provider.browser(), world.provider.c1());
+    let tokens = world.tokens(&browser).await;
+    assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna", "sid": "session-9" })).await, 200);
+    assert_eq!(browser.open("/account").await.status, 200);
+    let tokens = Tokens::of(&client.refresh(&tokens.refresh).await);
+    assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
+    assert!(is_sign_in(&browser.open("/account").await));
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    // An unknown user, and a user who has no session.
+    assert_eq!(send_logout(&world, &json!({ "sub": "id-of-otto" })).await, 200);
+    assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
+    // The user may sign in again.
+    world.tokens(&browser).await;
+}
+
+#[tokio::test]
+async fn a_sign_out_of_a_client_returns_to_it_through_the_provider() {
+    let world = World::start("", "").await;
+    world.upstream.state().ends_sessions = true;
+    let uri = "https://rp.test/bye";
+    let leave = async |browser: &Browser<'_>| {
+        let tokens = world.tokens(browser).await;
+        let query = crate::support::encode(&[
+            ("id_token_hint", tokens.id.as_str()),
+            ("post_logout_redirect_uri", uri),
+            ("state", "of c1"),
+        ]);
+        let page = browser.get(&format!("/oauth/logout?{query}")).await;
+        let text = page.text();
+        let start = text.find("content=\"0; url=").unwrap_or_else(|| panic!("{page:?}")) + 16;
+        let url = text[start..].split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
+        let returned = world.upstream.approve(&url).await;
+        returned.strip_prefix("https://id.test").unwrap().to_owned()
+    };
+    let browser = world.provider.browser();
+    let returned = leave(&browser).await;
+    let other = world.provider.browser();
+    assert_eq!(other.get(&returned).await.location(), "/oauth/signed-out");
+    assert_eq!(browser.get("/oauth/upstream/acme/signed-out?state=other").await.location(), "/oauth/signed-out");
+    assert_eq!(browser.get(&returned).await.location(), "https://rp.test/bye?state=of+c1");
+    // Once.
+    assert_eq!(browser.get(&returned).await.location(), "/oauth/signed-out");
+
+    // A forged cookie leads only to registered addresses.
+    let returned = leave(&browser).await;
+    let cookie = browser.cookie("__Host-sealgate-departure").unwrap();
+    let bytes = sealgate_domain::secret::from_base64url(&cookie).unwrap();
+    let forged = String::from_utf8(bytes).unwrap().replace("rp.test", "evil.test");
+    browser.set_cookie("__Host-sealgate-departure", &sealgate_domain::secret::base64url(forged.as_bytes()));
+    assert_eq!(browser.get(&returned).await.location(), "/oauth/signed-out");
+}

@@ -226,7 +226,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         let page = LoginPage { upstreams, upstream_failure, local, has_password: false, passkey, ..bare_page(None) };
         add(&format!("login-upstream-{}", problem.as_str().replace('_', "-")), html(&page));
     }
-    add("leave", html(&LeavePage { frame: frame(), label: client, url: action }));
+    add("leave", html(&LeavePage { frame: frame(), label: client, url: action, is_sign_out: false }));
+    add("leave-to-sign-out", html(&LeavePage { frame: frame(), label: client, url: action, is_sign_out: true }));
     add("login-no-passkeys", bare(None));
     add("login-wrong-no-mail", bare(Some(LoginProblem::WrongCredentials)));
     add("login-hint", login(Some(client), account, None));
@@ -350,9 +351,11 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     };
     add("logout", logout(Some(client), Some(account)));
     add("logout-plain", logout(None, None));
-    let signed_out = |client, app_login| html(&SignedOutPage { frame: frame(), client, app_login, sign_in: action });
-    add("signed-out", signed_out(Some(client), Some(client)));
-    add("signed-out-plain", signed_out(None, None));
+    let signed_out = |client, app_login, upstream| {
+        html(&SignedOutPage { frame: frame(), client, app_login, upstream, sign_in: action })
+    };
+    add("signed-out", signed_out(Some(client), Some(client), Some(client)));
+    add("signed-out-plain", signed_out(None, None, None));
 
     let error =
         |problem, to| html(&ErrorPage { frame: frame(), problem, request_id, link: PageLink { address: action, to } });

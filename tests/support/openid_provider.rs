@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,7 @@ pub(crate) struct FakeProvider {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
+    key: Arc<Key>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -46,6 +47,20 @@ pub(crate) struct State {
     pub(crate) authorizations: Vec<Query>,
     /// Forms that the token endpoint received.
     pub(crate) redeemed: Vec<Query>,
+    /// Whether each refresh token is accepted once.
+    pub(crate) rotates: bool,
+    /// Whether the token endpoint closes the connection after it has carried out a refresh.
+    pub(crate) loses_answers: bool,
+    /// Status and error with which the token endpoint refuses refresh tokens.
+    pub(crate) refresh_error: Option<(&'static str, &'static str)>,
+    /// Refresh tokens that the token endpoint received.
+    pub(crate) refreshed: Vec<String>,
+    /// Whether the metadata have an `end_session_endpoint`.
+    pub(crate) ends_sessions: bool,
+    /// Queries of the `end_session_endpoint`.
+    pub(crate) ended: Vec<Query>,
+    /// Refresh tokens that are accepted, if the provider rotates them.
+    valid: HashSet<String>,
     codes: HashMap<String, Query>,
     issued: usize,
 }
@@ -65,12 +80,19 @@ impl FakeProvider {
             id_tokens: Vec::new(),
             authorizations: Vec::new(),
             redeemed: Vec::new(),
+            rotates: false,
+            loses_answers: false,
+            refresh_error: None,
+            refreshed: Vec::new(),
+            ends_sessions: false,
+            ended: Vec::new(),
+            valid: HashSet::new(),
             codes: HashMap::new(),
             issued: 0,
         }));
         let stop = Arc::new(AtomicBool::new(false));
         let key = Arc::new(Key::p256("key"));
-        let (shared, stopped) = (Arc::clone(&state), Arc::clone(&stop));
+        let (shared, stopped, own_key) = (Arc::clone(&state), Arc::clone(&stop), Arc::clone(&key));
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if stopped.load(Ordering::SeqCst) {
@@ -81,7 +103,7 @@ impl FakeProvider {
                 std::thread::spawn(move || serve(stream, address, &state, &stop, &key));
             }
         });
-        Self { address, state, stop, thread: Some(thread) }
+        Self { address, state, stop, key: own_key, thread: Some(thread) }
     }
 
     pub(crate) fn issuer(&self) -> String {
@@ -90,6 +112,19 @@ impl FakeProvider {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+
+    /// Returns a logout token with these claims, in addition to those that every logout token has.
+    pub(crate) fn logout_token(&self, claims: &Value) -> String {
+        let mut state = self.state();
+        state.issued += 1;
+        let now = state.now.unwrap_or_else(seconds);
+        let mut all = json!({
+            "iss": self.issuer(), "aud": "sealgate", "iat": now, "exp": now + 120, "jti": format!("jti-{}", state.issued),
+            "events": { "http://schemas.openid.net/event/backchannel-logout": {} },
+        });
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        self.key.token_with(&json!({ "alg": "ES256", "typ": "logout+jwt", "kid": "key" }), &all)
     }
 
     /// Opens the authorization URL, as a browser of a signed-in user. Returns the URL to which the
@@ -118,7 +153,14 @@ fn serve(mut stream: TcpStream, own: SocketAddr, state: &Mutex<State>, stop: &At
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let issuer = format!("http://{own}");
     let answer = match path {
-        "/.well-known/openid-configuration" => json_answer("200 OK", &metadata(&issuer)),
+        "/.well-known/openid-configuration" => {
+            let mut metadata = metadata(&issuer);
+            if state.lock().unwrap().ends_sessions {
+                metadata["end_session_endpoint"] = format!("{issuer}/end").into();
+            }
+            json_answer("200 OK", &metadata)
+        }
+        "/end" => end_session(&mut state.lock().unwrap(), pairs(query)),
         "/jwks" => json_answer("200 OK", &key_set(&[key])),
         "/authorize" => authorize(&mut state.lock().unwrap(), pairs(query), &issuer),
         "/token" => {
@@ -126,7 +168,11 @@ fn serve(mut stream: TcpStream, own: SocketAddr, state: &Mutex<State>, stop: &At
             while hangs && !stop.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(50));
             }
-            token(&mut state.lock().unwrap(), pairs(&body), &issuer, key)
+            let answer = token(&mut state.lock().unwrap(), pairs(&body), &issuer, key);
+            if state.lock().unwrap().loses_answers && body.contains("grant_type=refresh_token") {
+                return;
+            }
+            answer
         }
         _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
     };
@@ -201,7 +247,52 @@ fn own_port(issuer: &str) -> &str {
     issuer.rsplit(':').next().unwrap()
 }
 
+fn end_session(state: &mut State, query: Query) -> String {
+    let mut location = url::Url::parse(&query["post_logout_redirect_uri"]).unwrap();
+    location.query_pairs_mut().append_pair("state", &query["state"]);
+    state.ended.push(query);
+    format!("HTTP/1.1 303 See Other\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// Returns a refresh token that the provider accepts.
+fn new_refresh_token(state: &mut State) -> String {
+    if !state.rotates {
+        return "the refresh token of the provider".to_owned();
+    }
+    state.issued += 1;
+    let token = format!("refresh token {}", state.issued);
+    state.valid.insert(token.clone());
+    token
+}
+
+fn refresh(state: &mut State, form: &Query, issuer: &str, key: &Key) -> String {
+    let token = form["refresh_token"].clone();
+    state.refreshed.push(token.clone());
+    if let Some((status, error)) = state.refresh_error {
+        return json_answer(status, &json!({ "error": error }));
+    }
+    if state.rotates && !state.valid.remove(&token) {
+        return json_answer("400 Bad Request", &json!({ "error": "invalid_grant" }));
+    }
+    let now = state.now.unwrap_or_else(seconds);
+    let mut claims = json!({ "iss": issuer, "aud": "sealgate", "iat": now, "exp": now + 300 });
+    claims.as_object_mut().unwrap().extend(state.claims.as_object().unwrap().clone());
+    let id_token = key.token_with(&json!({ "alg": "ES256", "typ": "JWT", "kid": "key" }), &claims);
+    let refresh_token = new_refresh_token(state);
+    let answer = json!({
+        "access_token": "access", "token_type": "Bearer", "id_token": id_token, "refresh_token": refresh_token,
+    });
+    json_answer("200 OK", &answer)
+}
+
 fn token(state: &mut State, form: Query, issuer: &str, key: &Key) -> String {
+    if form.get("grant_type").map(String::as_str) == Some("refresh_token") {
+        return refresh(state, &form, issuer, key);
+    }
     let begun = state.codes.get(&form["code"]).cloned();
     let verifier = form.get("code_verifier").map(String::as_str).unwrap_or_default();
     let challenge = base64url(SecretHash::for_secret(verifier.as_bytes()).as_bytes());
@@ -210,7 +301,7 @@ fn token(state: &mut State, form: Query, issuer: &str, key: &Key) -> String {
     let Some(begun) = begun.filter(|_| is_right || !state.checks_codes) else {
         return json_answer("400 Bad Request", &json!({ "error": "invalid_grant" }));
     };
-    let now = state.now.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs());
+    let now = state.now.unwrap_or_else(seconds);
     let mut claims = json!({
         "iss": issuer, "aud": begun["client_id"], "iat": now, "exp": now + 300, "nonce": begun["nonce"],
     });
@@ -220,7 +311,7 @@ fn token(state: &mut State, form: Query, issuer: &str, key: &Key) -> String {
     state.id_tokens.push(id_token.clone());
     let answer = json!({
         "access_token": "access", "token_type": "Bearer", "expires_in": 300, "id_token": id_token,
-        "refresh_token": "the refresh token of the provider",
+        "refresh_token": new_refresh_token(state),
     });
     json_answer("200 OK", &answer)
 }

@@ -81,9 +81,8 @@ async fn the_session_at_the_provider_is_ended_with_the_id_token() {
     let fake = FakeProvider::start();
     let client = fake.open();
     let (token, state) = (SecretString::from("e30.e30.x"), Secret::new("st"));
-    assert_eq!(client.provider.end_session_url(None, "https://id.test/", None), None, "nothing was read yet");
-    client.sign_in(&fake).await.unwrap();
-    let url = client.provider.end_session_url(Some(&token), "https://id.test/oauth/logged-out", Some(&state)).unwrap();
+    let url =
+        client.provider.end_session_url(Some(&token), "https://id.test/oauth/logged-out", Some(&state)).await.unwrap();
     let url = Url::parse(&url).unwrap();
     assert!(url.as_str().starts_with(&format!("{}/logout?", fake.issuer)));
     let query: BTreeMap<_, _> = url.query_pairs().into_owned().collect();
@@ -91,6 +90,11 @@ async fn the_session_at_the_provider_is_ended_with_the_id_token() {
     assert_eq!(query["post_logout_redirect_uri"], "https://id.test/oauth/logged-out");
     assert_eq!((query["id_token_hint"].as_str(), query["state"].as_str()), ("e30.e30.x", "st"));
     let local = fake.open_with("logout = \"local\"");
-    local.sign_in(&fake).await.unwrap();
-    assert_eq!(local.provider.end_session_url(None, "https://id.test/", None), None);
+    assert_eq!(local.provider.end_session_url(None, "https://id.test/", None).await, None);
+    let long = SecretString::from("e".repeat(7000));
+    let url = client.provider.end_session_url(Some(&long), "https://id.test/", None).await.unwrap();
+    assert!(!url.contains("id_token_hint"));
+    let away = "/.well-known/openid-configuration".to_owned();
+    fake.change().answers.insert(away, Answer::Json(503, "{}".into()));
+    assert_eq!(fake.open().provider.end_session_url(None, "https://id.test/", None).await, None);
 }

@@ -7,7 +7,16 @@ use serde_json::json;
 
 use super::harness::*;
 
+/// Returns the answer, or why it has no user.
 async fn refresh(client: &Client, token: &str, id: &str) -> Result<UpstreamRefresh, UpstreamRefusal> {
+    let read = answer(client, token, id).await?;
+    match read.user {
+        Ok(user) => Ok(UpstreamRefresh { user: Ok(user), ..read }),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+async fn answer(client: &Client, token: &str, id: &str) -> Result<UpstreamRefresh, UpstreamRefusal> {
     let link =
         SourceLink { source: SourceName::parse("op").unwrap(), id: SourceId::from_bytes(id.as_bytes()).unwrap() };
     client.provider.refresh(&SecretString::from(token), &link).await
@@ -20,7 +29,7 @@ async fn a_user_is_read_again_with_an_id_token() {
     fake.change().claims["groups"] = json!(["new"]);
     let client = fake.open();
     let read = refresh(&client, "refresh-1", "u-1").await.unwrap();
-    assert_eq!(read.entry.groups.into_iter().collect::<Vec<_>>(), ["op:new"]);
+    assert_eq!(read.user.unwrap().groups.into_iter().collect::<Vec<_>>(), ["op:new"]);
     assert_eq!(read.refresh_token.unwrap().expose_secret(), "refresh-2");
     let [request] = &fake.received("/token")[..] else { panic!() };
     assert_eq!(request.form()["grant_type"], "refresh_token");
@@ -34,10 +43,8 @@ async fn without_an_id_token_the_user_info_counts() {
     fake.change().user_info = json!({ "sub": "u-1", "name": "New Name", "groups": ["wiki"] });
     let client = fake.open();
     let read = refresh(&client, "refresh-1", "u-1").await.unwrap();
-    assert_eq!(
-        (read.entry.name.as_str(), read.id_token.is_some(), read.refresh_token.is_some()),
-        ("New Name", false, false)
-    );
+    assert!(read.id_token.is_none() && read.refresh_token.is_none());
+    assert_eq!(read.user.unwrap().name, "New Name");
     fake.change().user_info["sub"] = json!("u-2");
     let other = refresh(&client, "refresh-1", "u-1").await.unwrap_err();
     assert_eq!(other, UpstreamRefusal::Invalid(UpstreamInvalid::OtherUser));
@@ -84,4 +91,20 @@ async fn a_lost_required_claim_ends_access_only_if_the_answer_is_complete() {
     assert!(unavailable(refresh(&client, "refresh-1", "u-1").await).contains("UserInfo has no tid"));
     fake.change().user_info = json!({ "sub": "u-1", "tid": "t-2" });
     assert_eq!(refresh(&client, "refresh-1", "u-1").await.unwrap_err(), refused);
+}
+
+/// The previous refresh token is no longer valid, so the new one must not be lost.
+#[tokio::test]
+async fn a_new_refresh_token_is_returned_although_the_user_cannot_be_read() {
+    let fake = FakeProvider::start();
+    let client = fake.open();
+    fake.change().token_members = json!({ "id_token": null, "refresh_token": "refresh-2" });
+    fake.change().answers.insert("/userinfo".into(), Answer::Json(503, String::new()));
+    let read = answer(&client, "refresh-1", "u-1").await.unwrap();
+    assert_eq!(read.refresh_token.unwrap().expose_secret(), "refresh-2");
+    assert!(matches!(read.user, Err(UpstreamRefusal::Unavailable(_))));
+    fake.change().answers.clear();
+    fake.change().user_info = json!({ "sub": "u-2" });
+    let read = answer(&client, "refresh-1", "u-1").await.unwrap();
+    assert!(read.refresh_token.is_some() && read.user.is_err());
 }

@@ -5,11 +5,15 @@
 //! 503 until the directory answers again.
 //!
 //! A user of an OpenID provider signs in at the provider. The sign-in is valid for `session_seconds`,
-//! and then the user must sign in there again.
+//! and then the user must sign in there again. If the provider has issued a refresh token, the sign-in
+//! is confirmed in the background. If the provider does not answer for `stale_seconds`, requests are
+//! refused with 503 until it answers again.
 
 pub(crate) mod directory;
 mod places;
 pub(crate) mod upstream;
+mod upstream_logout;
+mod upstream_refresh;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +33,8 @@ use sealgate_upstream::AssertionSigner;
 pub use directory::{DirectoryAttempt, DirectorySource, DirectoryUnavailable};
 pub use sealgate_ldap::LdapRefusal;
 pub use upstream::{OpenIdSource, UpstreamArrived, UpstreamAttempt, UpstreamRejection, UpstreamUnavailable};
+pub use upstream_logout::LogoutRefused;
+pub use upstream_refresh::Refreshed;
 
 /// All sources of users.
 pub struct Sources {
@@ -63,8 +69,7 @@ pub enum SourceSignIn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceAccess {
     Current,
-    /// Unknown: the user's directory was not read for `stale_seconds`, or the source is no longer
-    /// configured.
+    /// Unknown: the user's source did not answer for `stale_seconds`, or is no longer configured.
     Unknown,
     /// The user must sign in at their OpenID provider again.
     SignInNeeded,
@@ -124,14 +129,14 @@ impl Sources {
         &self.directories
     }
 
-    /// Returns all OpenID providers.
-    pub fn upstreams(&self) -> &[Arc<OpenIdSource>] {
-        &self.upstreams
-    }
-
     /// Returns the directory with this name.
     pub fn directory(&self, name: &SourceName) -> Option<&Arc<DirectorySource>> {
         self.directories.iter().find(|directory| directory.settings.name == *name)
+    }
+
+    /// Returns all OpenID providers.
+    pub fn upstreams(&self) -> &[Arc<OpenIdSource>] {
+        &self.upstreams
     }
 
     /// Returns the OpenID provider with this name.

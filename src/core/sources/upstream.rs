@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use secrecy::ExposeSecret;
@@ -34,7 +35,10 @@ const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 /// OpenID provider whose users sign in.
 pub struct OpenIdSource {
     pub provider: OpenIdProvider,
-    places: Places,
+    pub(super) places: Places,
+    /// Time at which the provider last answered a background read or a sign-in, in seconds since 1970.
+    /// At first the time of the start, so that sessions survive a restart while the provider is away.
+    answered_at: AtomicU64,
 }
 
 /// The provider cannot be reached now. The sign-in can be repeated.
@@ -84,8 +88,9 @@ impl OpenIdSource {
     ) -> Result<Self, NotServing> {
         let provider = OpenIdProvider::open(settings, Arc::clone(client_keys), Arc::clone(clock))
             .map_err(|fault| NotServing::from(vec![fault.to_string()]))?;
-        metrics.init_openid_provider(settings.name.as_str());
-        Ok(Self { provider, places: Places::default() })
+        let now = clock.now().seconds();
+        metrics.init_openid_provider(settings.name.as_str(), now);
+        Ok(Self { provider, places: Places::default(), answered_at: AtomicU64::new(now) })
     }
 
     /// Returns the name in the configuration.
@@ -110,12 +115,29 @@ impl OpenIdSource {
 
     /// Returns whether a user of this provider still has access.
     ///
-    /// The provider's last confirmation is valid for `session_seconds`.
+    /// The provider's last confirmation is valid for `session_seconds`, while the provider answers.
     pub(super) fn access(&self, user: &UserSource, now: UnixTime) -> SourceAccess {
-        if user.is_confirmed(now, self.settings().session) { SourceAccess::Current } else { SourceAccess::SignInNeeded }
+        if !user.is_confirmed(now, self.settings().session) {
+            SourceAccess::SignInNeeded
+        } else if now.since(self.answered_at()) >= self.settings().stale {
+            SourceAccess::Unknown
+        } else {
+            SourceAccess::Current
+        }
     }
 
-    fn terms(&self) -> SourceTerms<'_> {
+    /// Returns the time at which the provider last answered.
+    pub fn answered_at(&self) -> UnixTime {
+        UnixTime::from_seconds(self.answered_at.load(Ordering::Relaxed))
+    }
+
+    /// Records that the provider has answered, or that there was nothing to ask.
+    pub fn has_answered(&self, metrics: &Metrics, at: UnixTime) {
+        let before = self.answered_at.fetch_max(at.seconds(), Ordering::Relaxed);
+        metrics.upstream_answered(self.name().as_str(), before.max(at.seconds()));
+    }
+
+    pub(super) fn terms(&self) -> SourceTerms<'_> {
         SourceTerms { kind: "upstream", name: self.name(), valid_for: Some(self.settings().session) }
     }
 }
@@ -167,7 +189,10 @@ impl Sealgate {
         drop(place);
         let seconds = begun.elapsed().as_secs_f64();
         let arrived = match signed_in {
-            Ok(signed_in) => self.admit(attempt, signed_in, &event).await?,
+            Ok(signed_in) => {
+                source.has_answered(&self.metrics, self.clock.now());
+                self.admit(attempt, signed_in, &event).await?
+            }
             Err(refusal) => Err(refused(source, &refusal).into()),
         };
         let outcome =
@@ -220,7 +245,7 @@ impl Sealgate {
     }
 
     /// Seals a token. Returns `None` if there is no data key, or if the token is too long.
-    fn seal_token(
+    pub(super) fn seal_token(
         &self,
         subject: Subject,
         source: &SourceName,

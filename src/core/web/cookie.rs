@@ -39,6 +39,8 @@ pub struct CookieNames {
     pub registration: &'static str,
     /// Destination of the last sign-in.
     pub last: &'static str,
+    /// Where a sign-out continues after the user's OpenID provider.
+    pub departure: &'static str,
     /// Whether cookies have the attribute `Secure`.
     pub secure: bool,
 }
@@ -57,6 +59,7 @@ impl CookieNames {
                 back: "__Host-sealgate-back",
                 registration: "__Host-sealgate-registration",
                 last: "__Host-sealgate-last",
+                departure: "__Host-sealgate-departure",
                 secure: true,
             }
         } else {
@@ -70,6 +73,7 @@ impl CookieNames {
                 back: "sealgate-back",
                 registration: "sealgate-registration",
                 last: "sealgate-last",
+                departure: "sealgate-departure",
                 secure: false,
             }
         }
@@ -291,6 +295,7 @@ mod tests {
             left: "left",
             link: "link",
             back: "back",
+            departure: "departure",
             registration: "registration",
             last: "last",
             secure: false,

@@ -66,6 +66,8 @@ login-busy = Many people are signing in right now, so your password was not chec
 leave-title = Continue the sign-in
 leave-text = You sign in at <bdi>{ $label }</bdi> and then return here.
 leave-submit = Continue
+leave-out-title = Signing out
+leave-out-text = You are signed out here. You are now signed out at <bdi>{ $label }</bdi>, too.
 
 ## A forgotten password
 
@@ -300,6 +302,7 @@ logout-confirm = Sign out
 logout-stay = Stay signed in
 signed-out-title = You are signed out
 signed-out-close = You can close this page.
+signed-out-upstream = You are still signed in at <bdi>{ $label }</bdi>. On a shared device, sign out there, too.
 signed-out-close-client = You can close this page or go back to <bdi>{ $client }</bdi>.
 signed-out-app-login = You are signed out of <bdi>{ $app }</bdi> too.
 signed-out-others = You may still be signed in to some applications until you sign out of them too.
@@ -1032,6 +1035,7 @@ user-upstream = OpenID provider
 user-upstream-groups = Groups of the provider
 user-directory = Directory
 user-directory-changed = Last change: { $moment }
+user-upstream-confirmed = Confirmed by the provider: { $moment }
 user-directory-groups = Groups of the directory
 user-directory-no-groups = None
 directory-state-disabled = Disabled in the directory

@@ -58,6 +58,8 @@ login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kont
 leave-title = Oturum açmaya devam edin
 leave-text = <bdi>{ $label }</bdi> üzerinden oturum açıp buraya döneceksiniz.
 leave-submit = Devam et
+leave-out-title = Oturumunuz kapatılıyor
+leave-out-text = Buradaki oturumunuz kapatıldı. Şimdi <bdi>{ $label }</bdi> oturumunuz da kapatılacak.
 
 ## Unutulan parola
 
@@ -284,6 +286,7 @@ logout-confirm = Oturumu kapat
 logout-stay = Oturumu açık tut
 signed-out-title = Oturumunuz kapatıldı
 signed-out-close = Bu sayfayı kapatabilirsiniz.
+signed-out-upstream = <bdi>{ $label }</bdi> oturumunuz hâlâ açık. Cihazı başkalarıyla paylaşıyorsanız oradan da çıkış yapın.
 signed-out-close-client = Bu sayfayı kapatabilir veya <bdi>{ $client }</bdi> uygulamasına dönebilirsiniz.
 signed-out-app-login = <bdi>{ $app }</bdi> uygulamasındaki oturumunuz da kapatıldı.
 signed-out-others = Bazı uygulamalarda oturumunuz, oradan da çıkış yapana kadar açık kalabilir.
@@ -992,6 +995,7 @@ user-upstream = OpenID sağlayıcısı
 user-upstream-groups = Sağlayıcıdaki gruplar
 user-directory = Dizin
 user-directory-changed = Son değişiklik: { $moment }
+user-upstream-confirmed = Sağlayıcının son doğrulaması: { $moment }
 user-directory-groups = Dizindeki gruplar
 user-directory-no-groups = Yok
 directory-state-disabled = Dizinde devre dışı

@@ -11,6 +11,8 @@
 
 use http::{Method, StatusCode};
 
+use crate::protocol::upstream_logout;
+use crate::protocol::upstream_logout::Onward;
 use crate::request::ProviderRequest as _;
 use sealgate_config::{App, host_name};
 use sealgate_core::web::context::RequestContext;
@@ -23,6 +25,7 @@ use sealgate_domain::oauth::logout::{AfterLogout, LogoutRequest};
 use sealgate_domain::redirect_uri;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::Session;
+use sealgate_domain::source::SourceName;
 use sealgate_domain::user::{Subject, User};
 use sealgate_edge::navigation;
 use sealgate_pages::{ConfirmLogoutPage, Problem, SignedOutPage, html};
@@ -83,10 +86,13 @@ pub(crate) async fn confirm(ctx: &RequestContext<'_>) -> Result<Response, Failur
 pub(crate) fn signed_out(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let query = ctx.query()?;
     let app = query.one("app").ok().flatten().and_then(|name| app_with_logout(ctx, name));
+    let upstream = query.one("upstream").ok().flatten().and_then(SourceName::parse);
+    let upstream = upstream.and_then(|name| ctx.sealgate.sources.upstream(&name));
     let page = SignedOutPage {
         frame: ctx.frame(),
         client: None,
         app_login: app.map(App::called),
+        upstream: upstream.map(|source| source.settings().label.as_str()),
         sign_in: &ctx.path("/account"),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
@@ -100,7 +106,7 @@ fn app_with_logout<'c>(ctx: &'c RequestContext<'_>, name: &str) -> Option<&'c Ap
 }
 
 /// Returns the address of the page that confirms the sign-out from this client.
-fn signed_out_address(ctx: &RequestContext<'_>, client: Option<&Client>) -> String {
+pub(super) fn signed_out_address(ctx: &RequestContext<'_>, client: Option<&Client>) -> String {
     let name = client.and_then(|client| client.id.as_str().strip_prefix(INTERNAL_CLIENT));
     match name.and_then(|name| app_with_logout(ctx, name)) {
         Some(app) => ctx.path(&format!("/oauth/signed-out?app={}", app.name)),
@@ -108,7 +114,7 @@ fn signed_out_address(ctx: &RequestContext<'_>, client: Option<&Client>) -> Stri
     }
 }
 
-async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
+pub(super) async fn client(ctx: &RequestContext<'_>, id: Option<&ClientId>) -> Result<Option<Client>, Failure> {
     match id {
         Some(id) => Ok(ctx.sealgate.client(id).await?.filter(Client::is_enabled)),
         None => Ok(None),
@@ -190,8 +196,23 @@ async fn end(
         // Drop the stored forms. The next user of this browser must not send them.
         ctx.sealgate.store.drop_forms(&SecretHash::for_secret(browser.as_bytes())).await?;
     }
-    let [only] = session.value.sign_ins.as_slice() else { return Ok(leave(ctx, client, after, None)) };
-    Ok(leave(ctx, client, after, Some(only.subject)))
+    let only = match session.value.sign_ins.as_slice() {
+        [only] => Some(only.subject),
+        _ => None,
+    };
+    Ok(match upstream_logout::onward(ctx, &session.value, client, after).await {
+        Onward::Provider { page, cookie } => {
+            let page = cookie.into_iter().fold(page, Response::with_cookie);
+            without_session(ctx, page, only)
+        }
+        Onward::StillSignedIn(source) if after.is_none() => {
+            let address = signed_out_address(ctx, client);
+            let separator = if address.contains('?') { '&' } else { '?' };
+            let address = format!("{address}{separator}upstream={source}");
+            without_session(ctx, Response::redirect(StatusCode::FOUND, &address), only)
+        }
+        Onward::StillSignedIn(_) | Onward::Nothing => leave(ctx, client, after, only),
+    })
 }
 
 /// Redirects the browser and removes its session cookie.
@@ -205,7 +226,11 @@ fn leave(
     user: Option<Subject>,
 ) -> Response {
     let location = after.map_or_else(|| signed_out_address(ctx, client), AfterLogout::location);
-    let response = Response::redirect(StatusCode::FOUND, &location);
+    without_session(ctx, Response::redirect(StatusCode::FOUND, &location), user)
+}
+
+/// Adds to a response that it removes the browser's session cookie.
+fn without_session(ctx: &RequestContext<'_>, response: Response, user: Option<Subject>) -> Response {
     // Expire the cookie only if the request contains it. Browsers send a form on another site
     // without the cookie (`SameSite=Lax`), but would obey a response that expires the cookie.
     if ctx.cookie(ctx.cookies.session).is_none() {

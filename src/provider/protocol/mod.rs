@@ -8,4 +8,5 @@ pub(crate) mod logout;
 pub(crate) mod register;
 pub(crate) mod revoke;
 pub(crate) mod token;
+pub(crate) mod upstream_logout;
 pub(crate) mod userinfo;

@@ -65,7 +65,8 @@ pub(super) async fn leave(
     for _ in 0..MAX_TRIES {
         let next = Interaction { upstream: Some(UpstreamTrip::Begun(begun.clone())), ..waiting.interaction().clone() };
         if ctx.sealgate.store.update_interaction(&waiting.loaded, &next).await? == Committed::Yes {
-            let page = LeavePage { frame: ctx.frame(), label: &source.settings().label, url: &url };
+            let label = &source.settings().label;
+            let page = LeavePage { frame: ctx.frame(), label, url: &url, is_sign_out: false };
             return Ok(Response::page(StatusCode::OK, html(&page), None));
         }
         waiting = waiting.read_again(ctx).await?;

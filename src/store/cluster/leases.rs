@@ -39,11 +39,14 @@ pub enum LeaseName {
     Mailing,
     /// Ordering certificates.
     Certificates,
+    /// Confirming the sign-ins at OpenID providers with refresh tokens.
+    Upstreams,
 }
 
 impl LeaseName {
     /// All leases, in the order of the variants.
-    pub const ALL: [Self; 5] = [Self::Sweeping, Self::Counting, Self::UserCounts, Self::Mailing, Self::Certificates];
+    pub const ALL: [Self; 6] =
+        [Self::Sweeping, Self::Counting, Self::UserCounts, Self::Mailing, Self::Certificates, Self::Upstreams];
 
     /// Returns the name in the key of the lease's record.
     pub fn as_str(self) -> &'static str {
@@ -53,6 +56,7 @@ impl LeaseName {
             Self::UserCounts => "people",
             Self::Mailing => "mailing",
             Self::Certificates => "certificates",
+            Self::Upstreams => "upstreams",
         }
     }
 }

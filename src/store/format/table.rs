@@ -290,6 +290,15 @@ pub(crate) fn once(hash: &SecretHash) -> Key {
     key(Table::Once, &[hash.as_bytes()])
 }
 
+/// Key of the id (`jti`) of a logout token that an OpenID provider has sent.
+///
+/// The id is hashed twice. Otherwise the text that is hashed once would be a valid initial access
+/// token.
+pub(crate) fn logout_token(source: &SourceName, jti: &str) -> Key {
+    let hash = SecretHash::for_secret(&[b"logout ", source.as_str().as_bytes(), &[0], jti.as_bytes()].concat());
+    once(&SecretHash::for_secret(hash.as_bytes()))
+}
+
 /// Key of an audit event. The newest sorts first.
 pub(crate) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])
@@ -334,6 +343,11 @@ pub(crate) fn accepted_loss(source: &SourceName) -> Key {
 /// Key of the time since which a source has not been read.
 pub(crate) fn unread_since(source: &SourceName) -> Key {
     key(Table::Meta, &[b"unread_since/", source.as_str().as_bytes()])
+}
+
+/// Key of the time at which an OpenID provider last answered a background read of any node.
+pub(crate) fn upstream_answer(source: &SourceName) -> Key {
+    key(Table::Meta, &[b"upstream_answer/", source.as_str().as_bytes()])
 }
 
 /// Key of a lease.
@@ -511,6 +525,13 @@ pub(crate) fn pending_sign_in(subject: Subject, created_at: UnixTime, interactio
 pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
     // Skip the table, the kind of index, the user, the kind of record, and the time.
     entry.get(1 + 1 + 16 + 1 + 8..).map(<[u8]>::to_vec)
+}
+
+/// Prefix of the index entries of the sessions with a sign-in that has this `sid` at an OpenID
+/// provider. The name of a provider contains no zero byte, so the parts are unambiguous.
+pub(crate) fn of_upstream_session(source: &SourceName, sid: &str) -> Key {
+    let hash = SecretHash::for_secret(&[source.as_str().as_bytes(), &[0], sid.as_bytes()].concat());
+    key(Table::Index, &[b"o", hash.as_bytes()])
 }
 
 /// Prefix of the index entries of the application sessions that depend on a session.

@@ -19,4 +19,5 @@ pub(crate) mod revocations;
 pub(crate) mod sessions;
 pub(crate) mod sources;
 pub(crate) mod submissions;
+pub(crate) mod upstream_sign_ins;
 pub(crate) mod user_rows;

@@ -5,6 +5,7 @@
 //! - Combined reads for access decisions. They take one round trip instead of several.
 //! - The browsers in which a user has signed in before: one small record per user.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -62,7 +63,9 @@ impl Store {
     /// Replaces a loaded session.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
         let mut changes = record::replace(loaded, next)?;
-        changes.put.extend(entries(next).map(|entry| (entry, Vec::new())));
+        let kept: Vec<Key> = entries(next).collect();
+        changes.delete.extend(entries(&loaded.value).filter(|entry| !kept.contains(entry)));
+        changes.put.extend(kept.into_iter().map(|entry| (entry, Vec::new())));
         let committed = self.commit(changes).await?;
         if committed == Committed::Yes {
             self.follow_session(&loaded.value, next);
@@ -243,15 +246,19 @@ impl Store {
     }
 }
 
-/// Returns the index entries of a session, one for each signed-in user.
+/// Returns the index entries of a session: one for each signed-in user, and one for each session at
+/// an OpenID provider.
 pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
-    let id = *session.id.as_bytes();
-    session
-        .sign_ins
-        .iter()
-        .map(move |sign_in| table::entry(table::of_user(sign_in.subject, Indexed::Session), &id))
-        .collect::<Vec<_>>()
-        .into_iter()
+    let id = session.id.as_bytes();
+    let mut entries = BTreeSet::new();
+    for sign_in in &session.sign_ins {
+        entries.insert(table::entry(table::of_user(sign_in.subject, Indexed::Session), id));
+        let upstream = sign_in.upstream.as_ref();
+        if let Some((source, sid)) = upstream.and_then(|own| Some((&own.source, own.sid.as_ref()?))) {
+            entries.insert(table::entry(table::of_upstream_session(source, sid), id));
+        }
+    }
+    entries.into_iter()
 }
 
 /// Returns the index entry of an application session.

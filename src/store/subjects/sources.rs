@@ -340,7 +340,7 @@ impl Store {
     }
 
     /// Reads all records of a table, page by page. Skips unreadable records.
-    async fn read_all<T: DeserializeOwned>(
+    pub(super) async fn read_all<T: DeserializeOwned>(
         &self,
         table: Table,
         mut each: impl FnMut(T) + Send,

@@ -7,7 +7,16 @@ const issuer = `http://127.0.0.1:${port}`;
 const groups = { anna: ["staff", "editors"], otto: [] };
 
 const provider = new Provider(issuer, {
-    clients: [{ client_id: "sealgate", client_secret: secret, redirect_uris: redirects, grant_types: ["authorization_code"], response_types: ["code"] }],
+    clients: [{
+        client_id: "sealgate", client_secret: secret, redirect_uris: redirects,
+        grant_types: ["authorization_code", "refresh_token"], response_types: ["code"],
+        post_logout_redirect_uris: redirects.map((uri) => uri.replace(/callback$/, "signed-out")),
+        backchannel_logout_uri: redirects[0].replace(/callback$/, "logout"), backchannel_logout_session_required: true,
+    }],
+    features: { backchannelLogout: { enabled: true } },
+    // Sealgate does not request offline_access here.
+    issueRefreshToken: async () => true,
+    rotateRefreshToken: true,
     cookies: { keys: ["only for tests"] },
     pkce: { required: () => true },
     conformIdTokenClaims: false,

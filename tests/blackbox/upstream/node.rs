@@ -50,6 +50,20 @@ impl NodeProvider {
         assert!(sent.success());
     }
 
+    /// Opens the URL that ends a session at the provider, and confirms. Returns the URL to which the
+    /// provider returns the browser.
+    pub(super) async fn sign_out(&self, browser: &Browser, url: &str) -> String {
+        assert!(url.starts_with(&self.issuer()), "{url} is not at this provider");
+        let page = browser.open(url).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        let start = page.body.find("name=\"xsrf\" value=\"").unwrap_or_else(|| panic!("no form: {page:?}")) + 19;
+        let xsrf = page.body[start..].split('"').next().unwrap().to_owned();
+        let action = format!("{}/session/end/confirm", self.issuer());
+        let form = [("xsrf", xsrf.as_str()), ("logout", "yes")];
+        let page = browser.send(browser.client().post(action).form(&form)).await;
+        page.location().unwrap_or_else(|| panic!("no redirect: {page:?}"))
+    }
+
     /// Signs a user in at the provider. Returns the URL to which the provider returns the browser.
     pub(super) async fn sign_in(&self, browser: &Browser, url: &str, user: &str) -> String {
         let page = browser.open(url).await;

@@ -62,6 +62,7 @@ async fn the_list_is_filtered_by_group_state_role_factor_and_source() {
         groups: ["corp/ops".to_owned()].into(),
         state: SourceState::Enabled,
         changed_at: provider.clock.now(),
+        confirmed_at: None,
     };
     let users = [
         User { groups: ["staff".to_owned(), "devs".to_owned()].into(), ..person(&provider, 1, "cem", "Cem") },

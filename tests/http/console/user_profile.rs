@@ -87,7 +87,13 @@ async fn a_new_address_is_named_in_the_confirmation_and_is_not_verified() {
 async fn the_profile_of_a_directory_user_is_read_only() {
     let provider = provider().await;
     let link = SourceLink { source: SourceName::parse("corp").unwrap(), id: SourceId::from_bytes(b"1").unwrap() };
-    let source = UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: provider.clock.now() };
+    let source = UserSource {
+        link,
+        groups: [].into(),
+        state: SourceState::Enabled,
+        changed_at: provider.clock.now(),
+        confirmed_at: None,
+    };
     let keep = |user: &mut User| (user.source, user.password) = (Some(source.clone()), None);
     provider.sealgate.store.change_user(provider.ben.sub, keep).await.unwrap();
     let anna = signed_in(&provider, ANNA).await;

@@ -1,0 +1,138 @@
+//! Sign-outs at OpenID providers: logout tokens that providers send, and the provider's page after a
+//! sign-out here.
+
+use secrecy::SecretString;
+
+use crate::password::QueueKey;
+use crate::sources::OpenIdSource;
+use crate::state::Sealgate;
+use crate::web::failure::Failure;
+use sealgate_domain::audit::{AuditEvent, AuditKind};
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::secret::Secret;
+use sealgate_domain::session::SignIn;
+use sealgate_domain::source::SourceLink;
+use sealgate_store::{SignInPlace, UpstreamTokenKind};
+use sealgate_system::metrics::UpstreamLogoutOutcome;
+use sealgate_upstream::{UpstreamLogoutToken, UpstreamRefusal};
+
+/// A logout token was not accepted. The log has the reason.
+#[derive(Debug)]
+pub struct LogoutRefused;
+
+impl Sealgate {
+    /// Ends the sign-ins that a logout token of a provider names (OpenID Connect Back-Channel Logout 1.0
+    /// §2.7). With `sub` alone, also ends the user's grants.
+    ///
+    /// # Errors
+    /// When the store fails. The provider can repeat the token.
+    pub async fn end_by_logout_token(
+        &self,
+        source: &OpenIdSource,
+        sender: QueueKey,
+        token: &str,
+        event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
+    ) -> Result<Result<(), LogoutRefused>, Failure> {
+        let outcome = self.judge_logout_token(source, sender, token, &event).await?;
+        self.metrics.upstream_logged_out(source.name().as_str(), outcome);
+        Ok(if outcome == UpstreamLogoutOutcome::Accepted { Ok(()) } else { Err(LogoutRefused) })
+    }
+
+    /// Returns the URL at the provider that ends a session there, after the session here has ended.
+    /// `None` if the session there continues.
+    pub async fn upstream_sign_out_url(
+        &self,
+        source: &OpenIdSource,
+        sign_in: &SignIn,
+        return_to: &str,
+        state: &Secret,
+    ) -> Option<String> {
+        let sealed = sign_in.upstream.as_ref().and_then(|own| own.id_token.as_ref());
+        let opened = sealed.and_then(|sealed| {
+            let opened = self.store.open_upstream_token(sign_in.subject, source.name(), UpstreamTokenKind::Id, sealed);
+            opened
+                .inspect_err(|error| tracing::warn!(upstream = %source.name(), %error, "cannot open an ID token"))
+                .ok()
+        });
+        let id_token = opened.map(|token| SecretString::from(token.expose()));
+        source.provider.end_session_url(id_token.as_ref(), return_to, Some(state)).await
+    }
+
+    async fn judge_logout_token(
+        &self,
+        source: &OpenIdSource,
+        sender: QueueKey,
+        token: &str,
+        event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
+    ) -> Result<UpstreamLogoutOutcome, Failure> {
+        let upstream = source.name();
+        let Some(_place) = source.places.take(sender) else {
+            tracing::warn!(%upstream, "refused a logout token: a network sends many at once");
+            return Ok(UpstreamLogoutOutcome::Unavailable);
+        };
+        let token = match source.provider.verify_logout_token(token).await {
+            Ok(token) => token,
+            Err(UpstreamRefusal::Unavailable(fault)) => {
+                tracing::error!(%upstream, %fault, "cannot verify a logout token of the OpenID provider");
+                return Ok(UpstreamLogoutOutcome::Unavailable);
+            }
+            Err(refusal) => {
+                tracing::warn!(%upstream, reason = refusal.as_str(), "refused a logout token");
+                return Ok(UpstreamLogoutOutcome::Refused);
+            }
+        };
+        if self.store.is_logout_token_used(upstream, &token.jti).await? {
+            tracing::warn!(%upstream, reason = "used", "refused a logout token that was accepted before");
+            return Ok(UpstreamLogoutOutcome::Refused);
+        }
+        let Some(ended) = self.end_named_sign_ins(source, &token).await? else {
+            return Ok(UpstreamLogoutOutcome::Refused);
+        };
+        // After the end, so that the provider can repeat a token for which the store failed.
+        self.store.use_logout_token(upstream, &token.jti, token.ends_at).await?;
+        for SignInPlace { session, subject } in ended {
+            let event = event(AuditKind::SignedOut).for_subject(subject).in_session(session);
+            self.audit.note(event.with_detail(format!("upstream {upstream}")));
+        }
+        Ok(UpstreamLogoutOutcome::Accepted)
+    }
+
+    /// Ends the sign-ins of a valid logout token. Returns `None` if the token names a user in a way that
+    /// is not configured.
+    async fn end_named_sign_ins(
+        &self,
+        source: &OpenIdSource,
+        token: &UpstreamLogoutToken,
+    ) -> Result<Option<Vec<SignInPlace>>, Failure> {
+        let has_sub_as_id = source.settings().claims.subject == "sub";
+        let user = match token.sub.clone().filter(|_| has_sub_as_id) {
+            Some(id) => {
+                let link = SourceLink { source: source.name().clone(), id };
+                // Nothing to end: the user has never signed in here.
+                let Some(user) = self.store.user_by_source_link(&link).await? else { return Ok(Some(Vec::new())) };
+                Some(user.sub)
+            }
+            None => None,
+        };
+        let ended = match (&token.sid, user) {
+            (Some(sid), user) => self.store.end_sign_ins_with_sid(source.name(), sid, user).await?,
+            (None, Some(user)) => {
+                // The order matters: a session could create a grant.
+                let ended = self.store.end_sign_ins_of_user(user).await?;
+                self.store.end_grants_of_user(user, EndReason::Source, self.clock.now()).await?;
+                ended
+            }
+            (None, None) => {
+                tracing::warn!(upstream = %source.name(), "refused a logout token without sid: users are not identified \
+                    by sub here; have the provider send sid");
+                return Ok(None);
+            }
+        };
+        let users = ended.iter().map(|ended| ended.subject).chain(user);
+        for user in users.collect::<std::collections::BTreeSet<_>>() {
+            // Otherwise a sign-in that waits for its second factor could be completed afterwards.
+            self.store.end_partial_sign_ins(user).await?;
+        }
+        Ok(Some(ended))
+    }
+}
