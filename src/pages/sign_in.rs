@@ -126,6 +126,7 @@ impl LoginPage<'_> {
 
     fn described(&self) -> &'static str {
         match self.problem {
+            None if self.upstream_failure.is_some() => "login-problem",
             None | Some(LoginProblem::PasskeyRefused) => "",
             Some(_) => "login-problem",
         }

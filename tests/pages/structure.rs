@@ -135,7 +135,7 @@ fn every_page_has_a_language_title_heading_and_main_content() {
         assert_eq!(root.attribute("lang"), Some(language), "{name}");
         assert_eq!((count("title"), count("h1"), count("main")), (1, 1, 1), "{name}");
         // A page that is shown only once cannot be shown in the other language.
-        if ["kept-form", "send-again", "return-form", "recovery-codes", "recovery-used"]
+        if ["kept-form", "send-again", "return-form", "leave", "recovery-codes", "recovery-used"]
             .iter()
             .any(|once| name.starts_with(once))
         {
