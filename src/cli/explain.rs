@@ -13,7 +13,7 @@ use super::output::{Output, printable};
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_admin::{Answer, UserRef, arguments};
 use sealgate_config::LoginAccount;
-use sealgate_core::tokens::bearer::TokenHolder;
+use sealgate_core::tokens::bearer::BearerHolder;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -138,7 +138,7 @@ fn by_token(
         let shown = show(&client)?;
         let Some(service) = shown.service.clone() else { return Ok(Err(Some("sub"))) };
         let (name, groups) = (shown.client_name.clone(), service.groups);
-        (TokenHolder::Client(Arc::new(ServiceClient { id: client, name, groups })), shown.vouched_for)
+        (BearerHolder::Client(Arc::new(ServiceClient { id: client, name, groups })), shown.vouched_for)
     } else {
         let Some(subject) = Subject::parse(&claims.sub) else { return Ok(Err(None)) };
         let vouched_for = show(&client)?.vouched_for;
@@ -146,7 +146,7 @@ fn by_token(
         if !user.is_enabled() {
             return Ok(Err(Some("sub")));
         }
-        (TokenHolder::User(Arc::new(user)), vouched_for)
+        (BearerHolder::User(Arc::new(user)), vouched_for)
     };
     Ok(Ok(Asker::Token { claims: Box::new(claims), holder, vouched_for }))
 }

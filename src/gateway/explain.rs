@@ -24,7 +24,7 @@ use crate::upstream_target::UpstreamTarget;
 use crate::{headers, policy, resource};
 use sealgate_config as config;
 use sealgate_config::{Access, App, AppHosts, AuthorizationHeader, Config, LoginAccount, UpstreamProtocol};
-use sealgate_core::tokens::bearer::{Bearer, TokenHolder};
+use sealgate_core::tokens::bearer::{Bearer, BearerHolder};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
@@ -42,7 +42,7 @@ pub enum Asker {
     /// A client with a valid access token that has these claims.
     Token {
         claims: Box<AccessTokenClaims>,
-        holder: TokenHolder,
+        holder: BearerHolder,
         /// Whether an operator created the token's client, or an administrator approved the client.
         vouched_for: bool,
     },
@@ -282,11 +282,11 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
         Asker::Anonymous => Credential::Anonymous,
         Asker::Token { claims, holder, vouched_for } => {
             let required = match holder {
-                TokenHolder::User(user) => {
+                BearerHolder::User(user) => {
                     let policy = config.factors.policy_for(user, now);
                     policy.in_force(AssuranceLevel::parse(&claims.acr) != Some(AssuranceLevel::One))
                 }
-                TokenHolder::Client(_) => AssuranceLevel::One,
+                BearerHolder::Client(_) => AssuranceLevel::One,
             };
             let bearer = Bearer {
                 scope: Scope::known_in(&claims.scope),

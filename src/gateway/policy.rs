@@ -27,7 +27,7 @@ use crate::principal::Principal;
 use crate::route::Rule;
 use crate::upstream_target::UpstreamTarget;
 use sealgate_config::{Access, App, IdentityHeaders, Maintenance, Sticky};
-use sealgate_core::tokens::bearer::{Bearer, TokenHolder};
+use sealgate_core::tokens::bearer::{Bearer, BearerHolder};
 use sealgate_domain::assurance::{
     AssuranceLevel, AssuranceRequirement, AssuranceShortfall, AuthenticationSteps, RecoveryCodeWorth,
 };
@@ -386,8 +386,8 @@ fn judge<'a, 'c>(
         (Access::Bearer | Access::SignedIn, Credential::Bearer(bearer, required)) => {
             judge_token(asked, rule, bearer)?;
             let proof = match bearer.holder {
-                TokenHolder::User(_) => Proof::Claims(&bearer.claims, *required),
-                TokenHolder::Client(_) => Proof::Client,
+                BearerHolder::User(_) => Proof::Claims(&bearer.claims, *required),
+                BearerHolder::Client(_) => Proof::Client,
             };
             (principal(bearer), proof)
         }
@@ -418,8 +418,8 @@ fn judge<'a, 'c>(
 /// Returns the user or client whom a token identifies.
 fn principal(bearer: &Bearer) -> Principal<'_> {
     match &bearer.holder {
-        TokenHolder::User(user) => Principal::Local(user),
-        TokenHolder::Client(client) => Principal::Client(client),
+        BearerHolder::User(user) => Principal::Local(user),
+        BearerHolder::Client(client) => Principal::Client(client),
     }
 }
 
@@ -585,7 +585,7 @@ mod tests {
                 groups: None,
             },
             scope: Scope::parse(scope).unwrap(),
-            holder: TokenHolder::User(Arc::new(anna())),
+            holder: BearerHolder::User(Arc::new(anna())),
             client: ClientId::parse("c1").unwrap(),
             vouched_for: true,
         };

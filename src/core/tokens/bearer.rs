@@ -38,7 +38,7 @@ pub struct Bearer {
     pub claims: AccessTokenClaims,
     /// Scope of this server. [`AccessTokenClaims::scope`] also has the scopes of the resource.
     pub scope: Scope,
-    pub holder: TokenHolder,
+    pub holder: BearerHolder,
     pub client: ClientId,
     /// Whether an authorized party vouches for the client: see [`Client::is_vouched_for`].
     pub vouched_for: bool,
@@ -46,7 +46,7 @@ pub struct Bearer {
 
 /// User or client whom a token identifies.
 #[derive(Debug, Clone)]
-pub enum TokenHolder {
+pub enum BearerHolder {
     User(Arc<User>),
     /// Client that got the token in its own name.
     Client(Arc<ServiceClient>),
@@ -56,8 +56,8 @@ impl Bearer {
     /// Returns the user. `None` if the client got the token in its own name.
     pub fn user(&self) -> Option<&User> {
         match &self.holder {
-            TokenHolder::User(user) => Some(user),
-            TokenHolder::Client(_) => None,
+            BearerHolder::User(user) => Some(user),
+            BearerHolder::Client(_) => None,
         }
     }
 }
@@ -174,9 +174,9 @@ async fn look_up(
         // The operator may have removed the permission since the token was issued.
         let is_allowed = service::still_allows(&registered, &claims, config);
         let client = ServiceClient::from_client(&registered).filter(|_| is_allowed);
-        client.map(|client| TokenHolder::Client(Arc::new(client)))
+        client.map(|client| BearerHolder::Client(Arc::new(client)))
     } else {
-        standing.user.filter(User::is_enabled).map(|user| TokenHolder::User(Arc::new(user)))
+        standing.user.filter(User::is_enabled).map(|user| BearerHolder::User(Arc::new(user)))
     };
     let Some(holder) = holder else { return Ok(None) };
     let vouched_for = registered.is_vouched_for();
