@@ -12,7 +12,7 @@ use crate::app::reload::Reloader;
 use crate::app::rotation;
 use crate::app::sealing;
 use crate::app::sealing::NoDataKey;
-use crate::app::server::{Background, Server, ServerParts, StopSignal};
+use crate::app::server::{Background, Server, ServerParts, Stop, StopSignal};
 use crate::app::site::Site;
 use crate::app::{
     certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces, upstreams,
@@ -48,10 +48,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
     block_on(async { reload::handle_hangup().map_err(line) })?;
-    let metrics = Arc::new(Metrics::new().map_err(|error| line(format!("metrics: {error}")))?);
-    metrics.init_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
-    metrics.init_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));
-    metrics.init_reruns(RerunCause::ALL.map(RerunCause::as_str));
+    let metrics = Arc::new(new_metrics().map_err(line)?);
     let watch = Arc::new(StoreWatch(Arc::clone(&metrics)));
     let bind = |path: &Path| admin::socket::bind(path).map_err(|error| line(error.to_string()));
     // Bind the socket before a shared store is opened. Binding fails if another process with this
@@ -91,15 +88,12 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
-    let reading = own();
-    let confirming = own();
+    let (reading, confirming, fetching) = (own(), own(), own());
     let challenges = Arc::<Challenges>::default();
     let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
     let (tracer, exporter) = traces::prepare(config, &sealgate.metrics).map_err(line)?.unzip();
     let last_traces = exporter.clone();
-    let (trust, clock, metrics) =
-        (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock), Arc::clone(&sealgate.metrics));
     let socket = socket.map_or_else(|| bind(&config.admin.socket), Ok)?;
     let mut server = Server::prepare(ServerParts {
         server: config.server.clone(),
@@ -118,7 +112,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
             Background::new("heartbeat", |stop| beating.run_heartbeat(stop)),
             Background::new("answers", |stop| reporting.report_answers(stop)),
             Background::new("sweeping", |stop| sweeping::run(sweeping, stop)),
-            Background::new("trusted issuers", |stop| trusted::run(trust, clock, metrics, stop)),
+            Background::new("trusted issuers", |stop| read_trusted(fetching, stop)),
             Background::new("key rotation", |stop| rotation::run(rotating, stop)),
             Background::new("directories", |stop| directories::run(reading, stop)),
             Background::new("openid providers", |stop| upstreams::run(confirming, stop)),
@@ -157,6 +151,20 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
     server.add_background(Background::new("admin socket", serve));
     Ok(server.run(signal).map_err(line)?)
+}
+
+async fn read_trusted(sealgate: Arc<Sealgate>, stop: Stop) {
+    let (trust, clock) = (Arc::clone(&sealgate.trust), Arc::clone(&sealgate.clock));
+    trusted::run(trust, clock, Arc::clone(&sealgate.metrics), stop).await;
+}
+
+/// Returns metrics with a series for each kind of error.
+fn new_metrics() -> Result<Metrics, String> {
+    let metrics = Metrics::new().map_err(|error| format!("metrics: {error}"))?;
+    metrics.init_sign_errors(ErrorClass::ALL.map(ErrorClass::as_str));
+    metrics.init_tls_sign_errors(SignError::CLASSES.map(ErrorClass::as_str));
+    metrics.init_reruns(RerunCause::ALL.map(RerunCause::as_str));
+    Ok(metrics)
 }
 
 /// Gives the sealer to the store. Without a sealer, features that need it are off or prevent startup.

@@ -47,7 +47,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         return;
     }
     let mut lease = TaskLease::new(&sealgate, LeaseName::Upstreams);
-    let (hold, held) = watch::channel(None);
+    let (lease_end, held) = watch::channel(None);
     let mut tasks = JoinSet::new();
     for source in sealgate.sources.upstreams() {
         let (sealgate, source) = (Arc::clone(&sealgate), Arc::clone(source));
@@ -59,7 +59,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
         tokio::select! {
             biased;
             _ = stop.changed() => break,
-            fence = lease.acquire_or_renew() => { hold.send_replace(fence.map(|_| at)); }
+            fence = lease.acquire_or_renew() => { lease_end.send_replace(fence.map(|_| at)); }
         }
         tokio::select! {
             biased;
@@ -67,7 +67,7 @@ pub(crate) async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             () = tokio::time::sleep(task_lease::CHECK_INTERVAL) => {}
         }
     }
-    hold.send_replace(None);
+    lease_end.send_replace(None);
     // Requests that were sent must end first, because their answers may have new refresh tokens.
     tasks.join_all().await;
     lease.release().await;

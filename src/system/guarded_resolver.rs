@@ -160,8 +160,8 @@ mod tests {
     fn a_request_to_a_private_address_is_refused_before_it_connects() {
         let resolver = GuardedResolver::new("op.test");
         let uri: Uri = "http://127.0.0.1:9/".parse().unwrap();
-        let resolved = resolver.resolve(&uri, &Config::default(), NextTimeout::default());
-        assert!(resolved.unwrap_err().to_string().contains("127.0.0.1 is private"));
+        let outcome = resolver.resolve(&uri, &Config::default(), NextTimeout::default());
+        assert!(outcome.unwrap_err().to_string().contains("127.0.0.1 is private"));
         let resolver = GuardedResolver::new("127.0.0.1");
         assert!(resolver.resolve(&uri, &Config::default(), NextTimeout::default()).is_ok());
     }

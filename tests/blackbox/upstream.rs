@@ -6,6 +6,7 @@ mod sessions;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use sealgate_system::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use crate::openid_provider::FakeProvider;
@@ -500,7 +501,7 @@ async fn only_the_time_of_the_provider_proves_a_recent_sign_in() {
     let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines: "" }], "");
     let (browser, page) = world.enter("acme", &provider).await;
     assert!(is_signed_in(&page), "{page:?}");
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let now = || SystemClock.now().seconds();
     for (auth_time, is_recent) in [(None, false), (Some(now() - 3600), false), (Some(now() - 100), true)] {
         provider.state().claims = anna();
         if let Some(auth_time) = auth_time {

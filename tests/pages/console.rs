@@ -558,10 +558,10 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GroupUse::Console(ConsoleRole::Developer),
         GroupUse::Factors,
     ];
-    let user = sample.user();
+    let member = sample.user();
     let state = ListedState::Enabled;
-    let listed = ListedUser { sub: user.sub, signed_in_at: None, factor: None, is_reset: false, state };
-    let members = [UserLine { user, listed }];
+    let listed = ListedUser { sub: member.sub, signed_in_at: None, factor: None, is_reset: false, state };
+    let members = [UserLine { user: member, listed }];
     let page = |members, uses, fault| {
         html(&GroupPage {
             inside: inside(),

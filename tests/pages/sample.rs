@@ -211,8 +211,8 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         passkey: None,
         problem,
     };
-    let login = |client, email, problem| {
-        let keep = Some(email != "");
+    let login = |client, email: &str, problem| {
+        let keep = Some(!email.is_empty());
         html(&LoginPage { client, email, keep, forgot, create, passkey, ..bare_page(problem) })
     };
     add("login", login(Some(client), "", None));

@@ -9,9 +9,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use sealgate_domain::secret::{SecretHash, base64url};
+use sealgate_system::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use crate::foreign::{Key, key_set};
@@ -28,6 +29,7 @@ pub(crate) struct FakeProvider {
 }
 
 /// Behaviour of the provider, and the requests that it received.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of tests")]
 pub(crate) struct State {
     /// Claims of the next ID tokens, in addition to those that every ID token has.
     pub(crate) claims: Value,
@@ -255,7 +257,7 @@ fn end_session(state: &mut State, query: Query) -> String {
 }
 
 fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    SystemClock.now().seconds()
 }
 
 /// Returns a refresh token that the provider accepts.

@@ -71,13 +71,11 @@ impl Waiting {
     pub(crate) async fn find_at_any_time(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
         let parameter = query.one(PARAMETER)?.ok_or_else(|| Failure::page(Problem::NothingToDo))?;
-        match Self::find_named(ctx, parameter).await? {
-            Some(waiting) => Ok(waiting),
-            None => {
-                let (id, client) = split_parameter(parameter);
-                Err(over(ctx, id, client.as_ref()).await?)
-            }
+        if let Some(waiting) = Self::find_named(ctx, parameter).await? {
+            return Ok(waiting);
         }
+        let (id, client) = split_parameter(parameter);
+        Err(over(ctx, id, client.as_ref()).await?)
     }
 
     /// Returns this browser's request with this value of the parameter `interaction`. Returns `None`

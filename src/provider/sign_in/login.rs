@@ -145,7 +145,8 @@ fn is_local(ctx: &RequestContext<'_>) -> Result<bool, Failure> {
 /// fields for a password.
 fn only_upstream<'a>(ctx: &RequestContext<'a>) -> Result<Option<&'a OpenIdSource>, Failure> {
     let sealgate: &'a Sealgate = ctx.sealgate;
-    let name = sealgate.config.login.only_upstream.as_ref().filter(|_| !is_local(ctx).unwrap_or_default());
+    let is_local = is_local(ctx)?;
+    let name = sealgate.config.login.only_upstream.as_ref().filter(|_| !is_local);
     Ok(name.and_then(|name| sealgate.sources.upstream(name)).map(Arc::as_ref))
 }
 
