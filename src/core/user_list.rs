@@ -22,7 +22,7 @@ use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_domain::user_list::UserList;
 use sealgate_store::engine::EngineError;
-use sealgate_store::{AccessCounters, Store, StoreError, UserRow};
+use sealgate_store::{AccessCounters, Store, StoreError, UserListRow};
 
 /// Maximum number of users in the list, which then takes about 180 MB.
 pub const MAX_LISTED_USERS: usize = 250_000;
@@ -225,7 +225,7 @@ impl ListState {
     }
 
     /// Replaces the entries of these users by the rows. Removes the users that have no row.
-    fn replace(&mut self, subjects: &[Subject], rows: Vec<UserRow>) {
+    fn replace(&mut self, subjects: &[Subject], rows: Vec<UserListRow>) {
         let mut gone: HashSet<Subject> = subjects.iter().copied().collect();
         for row in rows {
             let (subject, mark) = (row.subject, row.mark);

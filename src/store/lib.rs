@@ -68,7 +68,7 @@ pub use subjects::revocations::Revocation;
 pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
 pub use subjects::upstream_sign_ins::SignInPlace;
-pub use subjects::user_rows::{UserRecords, UserRow};
+pub use subjects::user_rows::{UserListRow, UserRecords};
 pub use sweep::{SweepPlace, Swept};
 
 /// Maximum number of consecutive conflicts before a change fails. Each conflict means that another

@@ -1,4 +1,4 @@
-//! OpenID provider that answers as a test requests, also wrongly. It shows no pages: whoever opens its
+//! OpenID provider that answers as a test requests, also wrongly. It has no pages: its
 //! authorization URL gets a code.
 
 #![allow(dead_code, reason = "each program of tests uses a part of this")]
@@ -31,7 +31,7 @@ pub(crate) struct FakeProvider {
 /// Behaviour of the provider, and the requests that it received.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of tests")]
 pub(crate) struct State {
-    /// Claims of the next ID tokens, in addition to those that every ID token has.
+    /// Claims of the next ID tokens, besides the claims of every ID token.
     pub(crate) claims: Value,
     /// `iss` of the authorization response. The provider's own by default.
     pub(crate) iss: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct State {
     pub(crate) rotates: bool,
     /// Whether the token endpoint closes the connection after it has carried out a refresh.
     pub(crate) loses_answers: bool,
-    /// Status and error with which the token endpoint refuses refresh tokens.
+    /// Status and error of the token endpoint for refresh tokens.
     pub(crate) refresh_error: Option<(&'static str, &'static str)>,
     /// Refresh tokens that the token endpoint received.
     pub(crate) refreshed: Vec<String>,
@@ -116,7 +116,7 @@ impl FakeProvider {
         self.state.lock().unwrap()
     }
 
-    /// Returns a logout token with these claims, in addition to those that every logout token has.
+    /// Returns a logout token with these claims, besides the claims of every logout token.
     pub(crate) fn logout_token(&self, claims: &Value) -> String {
         let mut state = self.state();
         state.issued += 1;

@@ -166,7 +166,7 @@ async fn resume(
         }
         return show(ctx, console_user, user, &UserNotes { profile: Some(&profile), ..UserNotes::default() }).await;
     }
-    let typed = (action == Some("save")).then(|| Typed::read(form)).transpose()?;
+    let typed = (action == Some("save")).then(|| UserFormInput::read(form)).transpose()?;
     let change = match typed.as_ref().map(|typed| (&typed.roles, groups(&typed.groups))) {
         None => guarded(action, is_own(console_user, user)),
         Some((roles, Some(groups))) => confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (roles, &groups)),
@@ -180,12 +180,12 @@ async fn resume(
 }
 
 /// Input of the form with groups and roles.
-pub(super) struct Typed {
+pub(super) struct UserFormInput {
     groups: String,
     roles: BTreeSet<Role>,
 }
 
-impl Typed {
+impl UserFormInput {
     fn read(form: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().to_owned()) };
         Ok(Self { groups: text("groups")?, roles: roles(form) })
@@ -198,7 +198,7 @@ async fn save(
     user: &User,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let typed = Typed::read(form)?;
+    let typed = UserFormInput::read(form)?;
     let Some(groups) = groups(&typed.groups) else {
         return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::Groups])).await;
     };
@@ -361,7 +361,7 @@ pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
     pub(super) result: Option<&'a ShownResult>,
     /// Input of the form, shown instead of the stored groups and roles.
-    pub(super) typed: Option<&'a Typed>,
+    pub(super) typed: Option<&'a UserFormInput>,
     /// Input of the form, shown instead of the stored profile.
     pub(super) profile: Option<&'a Profile>,
     pub(super) faults: &'a [UserField],
@@ -377,7 +377,7 @@ pub(super) struct TypedAppLogin<'a> {
 }
 
 impl<'a> UserNotes<'a> {
-    fn wrong(typed: &'a Typed, faults: &'a [UserField]) -> Self {
+    fn wrong(typed: &'a UserFormInput, faults: &'a [UserField]) -> Self {
         Self { typed: Some(typed), faults, ..Self::default() }
     }
 }

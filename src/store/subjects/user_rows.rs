@@ -14,7 +14,7 @@ use sealgate_domain::user::{Subject, User};
 
 /// Records of a user: the user, factors and e-mailed links, not decoded yet.
 #[derive(Debug)]
-pub struct UserRow {
+pub struct UserListRow {
     pub subject: Subject,
     /// Hash of the records. Equal records have the same hash.
     pub mark: u64,
@@ -31,7 +31,7 @@ pub struct UserRecords {
     pub invitation: Option<Invitation>,
 }
 
-impl UserRow {
+impl UserListRow {
     fn new(subject: Subject, user: Value, factors: Option<Value>, links: Option<Value>) -> Self {
         let mut hasher = DefaultHasher::new();
         (&user, &factors, &links).hash(&mut hasher);
@@ -60,7 +60,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns the store's error.
-    pub async fn user_rows(&self, after: Option<Subject>, limit: usize) -> Result<Vec<UserRow>, StoreError> {
+    pub async fn user_rows(&self, after: Option<Subject>, limit: usize) -> Result<Vec<UserListRow>, StoreError> {
         let after = after.map(table::user);
         let rows = self.engine.scan(&table::all(Table::User), after.as_deref(), limit).await?;
         let users = rows.into_iter().filter_map(|(key, user)| Some((subject_of(&key)?, user))).collect();
@@ -71,18 +71,18 @@ impl Store {
     ///
     /// # Errors
     /// Returns the store's error.
-    pub async fn user_rows_of(&self, subjects: &[Subject]) -> Result<Vec<UserRow>, StoreError> {
+    pub async fn user_rows_of(&self, subjects: &[Subject]) -> Result<Vec<UserListRow>, StoreError> {
         let keys: Vec<Key> = subjects.iter().copied().map(table::user).collect();
         let users = subjects.iter().copied().zip(self.engine.get_many(&keys).await?);
         self.with_more(users.filter_map(|(subject, user)| Some((subject, user?))).collect()).await
     }
 
-    async fn with_more(&self, users: Vec<(Subject, Value)>) -> Result<Vec<UserRow>, StoreError> {
+    async fn with_more(&self, users: Vec<(Subject, Value)>) -> Result<Vec<UserListRow>, StoreError> {
         let keys = |key: fn(Subject) -> Key| -> Vec<Key> { users.iter().map(|(subject, _)| key(*subject)).collect() };
         let factors = self.engine.get_many(&keys(table::factors)).await?;
         let links = self.engine.get_many(&keys(table::account_links)).await?;
         let rows = users.into_iter().zip(factors).zip(links);
-        Ok(rows.map(|(((subject, user), factors), links)| UserRow::new(subject, user, factors, links)).collect())
+        Ok(rows.map(|(((subject, user), factors), links)| UserListRow::new(subject, user, factors, links)).collect())
     }
 }
 
