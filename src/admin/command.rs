@@ -204,7 +204,7 @@ pub enum UserCommand {
         #[command(flatten)]
         password: NewPassword,
     },
-    /// Let a local user sign in with an account of a directory or an OpenID provider
+    /// Link a local user to an account of a directory or an OpenID provider
     ///
     /// Removes the user's password and revokes all sessions and tokens. ID, roles, groups, two-factor methods and
     /// consents stay. The source then keeps name and address.
@@ -213,7 +213,7 @@ pub enum UserCommand {
     /// Form of `Link` that is sent to the server
     #[command(skip)]
     LinkUser { user: UserRef, link: SourceLink },
-    /// Make the user of a directory or an OpenID provider a local user without a password
+    /// Remove a user's link: the user is local and has no password
     ///
     /// Revokes all sessions and tokens. The groups of the source are removed. A user whose account at the source is
     /// disabled or gone stays disabled.

@@ -49,7 +49,7 @@ pub(super) enum Verb {
     /// cannot be extracted. It wraps the store's data key, which encrypts the secrets that the
     /// server must read back. A server uses the wrapping key from its next start.
     GenerateWrappingKey,
-    /// Generate the private key of a TLS certificate, or a client key, in the PKCS#11 token
+    /// Generate a key for TLS or for sign-ins at a provider in the PKCS#11 token
     ///
     /// An EC P-256 key that cannot be extracted. server.tls uses it as key = "pkcs11:object=LABEL",
     /// and an upstream provider as its client key.

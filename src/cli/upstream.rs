@@ -25,7 +25,7 @@ const MAX_CLAIMS_LENGTH: u64 = 256 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UpstreamVerb {
-    /// Read metadata and keys, check the credential, and show what to register at the provider
+    /// Check the providers and the credentials, and show what to register there
     ///
     /// Does not need a running server and stores nothing. With the claims of an ID token, shows what would be stored of
     /// the user, or why the sign-in would be refused. Exits with status 1 if a step failed.

@@ -54,11 +54,15 @@ fn every_series_that_alerts_and_the_dashboard_name_is_scraped_from_a_running_ser
     let sections = format!(
         "[[trusted_issuer]]\nname = \"corp\"\nissuer = \"https://corp.test\"\njwks = \"{}\"\naudiences = [\"https://api.test\"]\n\
          [[directory]]\nname = \"staff\"\nkind = \"ldap\"\nservers = [\"ldap://127.0.0.1:1\"]\ndefault = true\n\
-         bind = {{ dn = \"cn=sealgate\", password_file = \"ldap.password\" }}\nusers = {{ base = \"dc=test\" }}\n",
+         bind = {{ dn = \"cn=sealgate\", password_file = \"ldap.password\" }}\nusers = {{ base = \"dc=test\" }}\n\
+         [[upstream]]\nname = \"acme\"\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"sealgate\"\n\
+         client_secret_file = \"acme.secret\"\n",
         publisher.url("/keys")
     );
     let mut instance = Instance::bare(&Settings::default());
-    write_secret(&instance.directory.path().join("ldap.password"), "secret");
+    for name in ["ldap.password", "acme.secret"] {
+        write_secret(&instance.directory.path().join(name), "secret");
+    }
     instance.configure(&Settings { sections, upstream: Some(upstream.url()), node: None });
     instance.run(&["key", "generate"]);
     instance.add_anna();

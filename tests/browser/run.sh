@@ -8,7 +8,6 @@
 # screenshots/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-umask 077
 for tool in node npm curl softhsm2-util; do
     command -v "$tool" >/dev/null || { echo "$tool is missing: run .ci/install browser" >&2; exit 1; }
 done
@@ -20,6 +19,8 @@ export CHROMIUM HEADLESS_SHELL
 
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate --example legacy
+# Not earlier: tests with other users run the same program.
+umask 077
 (cd tests/browser && npm ci --silent --no-audit --no-fund)
 begin browser
 # No server listens on $away.

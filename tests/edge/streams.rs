@@ -27,6 +27,7 @@ struct Application {
     address: SocketAddr,
     /// Number of requests received but not yet answered.
     waiting: Arc<AtomicUsize>,
+    /// Highest value of `waiting`.
     most: Arc<AtomicUsize>,
     /// Channel of permissions. Each message permits one answer.
     answers: Sender<()>,
@@ -37,27 +38,24 @@ impl Application {
     fn start(after: Option<Duration>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (waiting, open, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::default());
+        let (waiting, most) = (Arc::<AtomicUsize>::default(), Arc::default());
         let (answers, told) = channel();
         let told: Arc<Mutex<Receiver<()>>> = Arc::new(Mutex::new(told));
         let (counted, highest) = (Arc::clone(&waiting), Arc::<AtomicUsize>::clone(&most));
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (waiting, open, told) = (Arc::clone(&counted), Arc::clone(&open), Arc::clone(&told));
+                let (waiting, told) = (Arc::clone(&counted), Arc::clone(&told));
                 let highest = Arc::clone(&highest);
                 thread::spawn(move || {
                     let mut read = Vec::new();
                     let mut buffer = [0; 4096];
-                    let mut is_first = true;
                     while let Ok(length @ 1..) = stream.read(&mut buffer) {
-                        if std::mem::take(&mut is_first) {
-                            // Count the connection only now, because health checks send no data.
-                            highest.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                        }
                         read.extend_from_slice(&buffer[..length]);
                         while let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
                             read.drain(..end + 4);
-                            waiting.fetch_add(1, Ordering::SeqCst);
+                            // Connections are not counted: one that the gateway has closed may still be
+                            // open here.
+                            highest.fetch_max(waiting.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                             match after {
                                 Some(time) => thread::sleep(time),
                                 None => drop(told.lock().unwrap().recv()),
@@ -65,9 +63,6 @@ impl Application {
                             waiting.fetch_sub(1, Ordering::SeqCst);
                             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK");
                         }
-                    }
-                    if !is_first {
-                        open.fetch_sub(1, Ordering::SeqCst);
                     }
                 });
             }

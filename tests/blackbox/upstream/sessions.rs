@@ -257,6 +257,8 @@ async fn a_lost_answer_does_not_end_a_sign_in() {
     assert!(is_signed_in(&page), "{page:?}");
     until("the sign-in was confirmed", async || refreshes(&world, "confirmed").await > 0).await;
     provider.state().loses_answers = true;
+    until("an answer is lost", async || refreshes(&world, "unavailable").await > 0).await;
+    provider.state().loses_answers = false;
     until("the token is lost", async || refreshes(&world, "lost").await == 1).await;
     assert_eq!(world.status(&browser, "/json").await, 200);
     assert_eq!(refreshes(&world, "ended").await, 0);
