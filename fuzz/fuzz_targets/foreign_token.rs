@@ -42,8 +42,9 @@ fn check(token: &str) {
     let claimed = claimed_issuer(token);
     let Ok(signed) = Signed::parse(token, &terms) else { return };
     let (input, signature) = token.rsplit_once('.').expect("three parts");
-    assert_eq!((signed.signing_input, base64url(&signed.signature).as_str()), (input, signature));
-    assert!(terms.algorithms.contains(&signed.algorithm));
+    let jws = signed.jws();
+    assert_eq!((jws.signing_input(), base64url(jws.signature()).as_str()), (input, signature));
+    assert!(terms.algorithms.contains(&jws.algorithm()));
     let Ok(foreign) = signed.judged(&terms, NOW) else { return };
     assert_eq!(claimed.as_deref(), Some("https://corp.test"));
     assert!(foreign.audiences.contains(&terms.audiences[0]) && foreign.ends_at > NOW);

@@ -26,7 +26,7 @@ const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
 /// Returns the guarded change that an action on a user's page makes, if any.
 ///
-/// For `save` see [`of_roles`], for `save-profile` see [`super::user_profile::change`].
+/// For `save` see [`of_roles`], for `save-profile` see [`super::user_profile::Profile::change`].
 pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
     match action {
         "reset-password" => Some(GuardedChange::ResetPassword),
