@@ -180,7 +180,7 @@ impl ListState {
         Ok(state)
     }
 
-    /// Reads what has changed since the last call.
+    /// Reads the users that have changed since the last call.
     async fn refresh(&mut self, store: &Store) -> Result<(), StoreError> {
         // Read the counters before the records, so that a change in between is read by the next call.
         let (counters, additions) = (store.access_counters(), store.user_additions());

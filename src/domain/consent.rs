@@ -67,7 +67,7 @@ impl Consent {
         };
         let is_new = !self.resources.contains_key(&resource.id);
         if is_new && self.resources.len() >= MAX_RESOURCES {
-            // The user is asked again for the removed resource.
+            // The next request for the removed resource shows the consent page again.
             self.resources.pop_first();
         }
         let given = self.resources.entry(resource.id.clone()).or_default();

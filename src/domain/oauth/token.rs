@@ -41,8 +41,8 @@ pub enum TokenRequest {
         /// Resource of the token (RFC 8707 §2.2).
         resource: Option<DeclaredResource>,
     },
-    /// `grant_type=client_credentials`. The fields are what the client may use of the resource, and
-    /// what it requests.
+    /// `grant_type=client_credentials`: the access to the resource that the client is allowed, and
+    /// the access that it requests.
     Service { allowed: ResourceAccess, requested: ResourceAccess },
 }
 

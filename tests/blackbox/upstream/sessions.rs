@@ -271,7 +271,7 @@ async fn a_lost_answer_does_not_end_a_sign_in() {
 #[tokio::test]
 async fn requests_wait_for_a_provider_that_is_away_too_long() {
     let provider = FakeProvider::start(anna());
-    let lines = "refresh_seconds = 1\nstale_seconds = 4";
+    let lines = "refresh_seconds = 1\nstale_seconds = 10";
     let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines }], "");
     world.instance.add_anna();
     let (browser, page) = world.enter("acme", &provider).await;
