@@ -71,13 +71,17 @@ lint:
 	RUSTDOCFLAGS="-Dwarnings -Arustdoc::private_intra_doc_links" \
 	    $(CARGO) doc --locked --quiet --workspace --no-deps --lib --document-private-items
 
+# These tests wait for servers most of the time: `edge` needs half a minute of processor time and took
+# two and a half minutes with one test for each core.
+TEST_THREADS ?= 6
+
 # `cargo test --examples` would build the examples as tests. The tests need them as programs.
 test-programs:
 	@.ci/install test
 	tests/acme/pebble.sh
 	tests/traces/collector.sh
 	$(CARGO) build --locked --bins --examples
-	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %)
+	$(CARGO) test --locked --no-fail-fast $(REST:%=--test %) -- --test-threads=$(TEST_THREADS)
 
 # Tests `make run` on other ports with the build that a user gets: dev-dependencies enable additional
 # features in shared crates.

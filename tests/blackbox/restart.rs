@@ -22,20 +22,19 @@ fn restarts_under_load_refuse_no_connection_and_fail_no_request() {
     let address = socket.local_addr().unwrap();
     let load = Load::start(address, "app.localhost", "/public/x", "here", &manners);
     for _ in 0..3 {
-        // Waits for requests between two restarts.
-        std::thread::sleep(Duration::from_secs(1));
+        load.wait_for_requests(30);
         let begun = Instant::now();
         assert_eq!(instance.stop(), Some(0));
         let stopped = begun.elapsed();
         instance.start_on(&socket);
         eprintln!("stopped within {stopped:?}, served again after {:?}", begun.elapsed());
     }
-    std::thread::sleep(Duration::from_secs(1));
+    load.wait_for_requests(30);
     for (manner, tally) in load.stop() {
         let answered = tally.answered;
         eprintln!("{manner:?}: {answered} answered, {} repeated, the longest took {:?}", tally.repeated, tally.longest);
         assert_eq!(tally.failures, Vec::<String>::new(), "{manner:?}");
-        assert!(answered > 100 && tally.longest < GAP, "{tally:?}");
+        assert!(answered >= 100 && tally.longest < GAP, "{tally:?}");
         // One request per restart may be repeated: the server closes a kept connection just as its
         // next request is sent.
         assert!(tally.repeated <= 3, "{tally:?}");

@@ -67,6 +67,8 @@ pub(crate) struct TestFront {
     pub(crate) epoch: AtomicU64,
     /// Number of requests received for `/local/slow`.
     pub(crate) slow: AtomicUsize,
+    /// Paths of the requests whose first decision was made.
+    pub(crate) decided: Mutex<Vec<String>>,
     /// Paths to which access was revoked.
     pub(crate) ended: Mutex<Vec<String>>,
     /// Paths for which the edge asked again whether access is still allowed.
@@ -84,8 +86,8 @@ impl Front for TestFront {
     async fn decide(&self, head: &request::Parts) -> RouteDecision {
         assert!(head.extensions.get::<Origin>().is_some() && head.headers.get_all(HOST).iter().count() == 1);
         let again = head.extensions.get::<Reauthorization>().is_some();
+        let path = head.uri.path().to_owned();
         if again {
-            let path = head.uri.path().to_owned();
             let has_ended = self.ended.lock().unwrap().contains(&path);
             self.asked.lock().unwrap().push(path);
             if has_ended {
@@ -93,6 +95,8 @@ impl Front for TestFront {
                 *response.status_mut() = StatusCode::UNAUTHORIZED;
                 return RouteDecision::Answer(response);
             }
+        } else {
+            self.decided.lock().unwrap().push(path);
         }
         match head.uri.path() {
             "/answer" => {

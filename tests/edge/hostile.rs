@@ -64,8 +64,10 @@ fn a_request_that_waited_for_a_connection_is_authorized_again() {
     let heads = Heads::default();
     let (enter, entered) = std::sync::mpsc::channel::<()>();
     let entered = Mutex::new(entered);
+    let (arrive, arrived) = std::sync::mpsc::channel::<()>();
     let address = application(&heads, move |_, head| {
         if head.starts_with("GET /first ") {
+            arrive.send(()).unwrap();
             entered.lock().unwrap().recv().unwrap();
         }
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned()
@@ -77,11 +79,10 @@ fn a_request_that_waited_for_a_connection_is_authorized_again() {
     });
     let mut first = edge.client();
     first.send(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
-    soon(|| (edge.front.told.lock().unwrap().is_empty()).then_some(()));
-    thread::sleep(Duration::from_millis(200));
+    arrived.recv_timeout(Duration::from_secs(15)).unwrap();
     let mut waiting = edge.client();
     waiting.send(b"DELETE /thing HTTP/1.1\r\nHost: a\r\n\r\n");
-    thread::sleep(Duration::from_millis(200));
+    soon(|| edge.front.decided.lock().unwrap().iter().any(|path| path == "/thing").then_some(()));
     edge.front.end("/thing");
     enter.send(()).unwrap();
     assert_eq!(first.reply().status, 200);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sealgate_config::{App, Config};
 use sealgate_domain::client::{Client, ClientId, ClientState};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::oauth::jwt;
@@ -187,4 +188,25 @@ async fn a_users_token_is_not_a_clients_token() {
     let signatures = signer.sign(kid, vec![input.clone().into_bytes()]).await.unwrap();
     let forged = jwt::assemble(&input, signatures[0].as_bytes());
     call(&world, "https://notes.test/a", &forged).await.assert_refused(401, "invalid_token");
+}
+
+#[tokio::test]
+async fn a_reload_applies_to_tokens_that_were_used_before() {
+    let mut world = world().await;
+    let token = token(&world).await;
+    assert_eq!(call(&world, "https://notes.test/a", &token).await.arrived(), ("notes", "/a"));
+    let before = Config::clone(&world.sealgate.config);
+    let app = |config: &mut Config, change: fn(&mut App)| {
+        change(config.apps.iter_mut().find(|app| app.name == "notes").unwrap());
+        config.clone()
+    };
+    for changed in [
+        app(&mut before.clone(), |app| app.name = "papers".to_owned()),
+        app(&mut before.clone(), |app| app.scopes.retain(|scope| scope.name != "notes:read")),
+    ] {
+        world.site = world.site.with(changed);
+        call(&world, "https://notes.test/a", &token).await.assert_refused(401, "invalid_token");
+        world.site = world.site.with(before.clone());
+        assert_eq!(call(&world, "https://notes.test/a", &token).await.arrived(), ("notes", "/a"));
+    }
 }

@@ -28,6 +28,11 @@ const APPS: &str = r#"
     name = "desk"
     host = "desk.test"
     upstreams = ["http://127.0.0.1:8083"]
+    [[app]]
+    name = "previews"
+    host = "*.previews.test"
+    upstreams = ["http://127.0.0.1:8084"]
+    issuer_audience = false
 "#;
 
 fn access(apps: &[(&str, &[&str])]) -> ServiceAccess {
@@ -109,11 +114,11 @@ async fn without_resources_the_grant_type_is_unknown() {
 }
 
 #[tokio::test]
-async fn all_tokens_of_a_client_and_resource_have_one_grant() {
+async fn all_tokens_of_a_client_and_application_have_one_grant() {
     let provider = provider().await;
     provider
         .change_client("c1", |client| {
-            client.service = Some(access(&[("wiki", &["wiki:read", "wiki:write"]), ("shop", &[])]));
+            client.service = Some(access(&[("wiki", &["wiki:read", "wiki:write"]), ("shop", &[]), ("previews", &[])]));
         })
         .await;
     let mut ids = BTreeSet::new();
@@ -124,6 +129,12 @@ async fn all_tokens_of_a_client_and_resource_have_one_grant() {
     assert_eq!((ids.len(), grants(&provider).await.len()), (1, 1));
     Tokens::of(&ask(&provider, &[("resource", "https://shop.test")]).await);
     assert_eq!(grants(&provider).await.len(), 2);
+    // Hosts of a wildcard have tokens of their own, but share a grant.
+    for host in ["https://a.previews.test", "https://b.previews.test"] {
+        let tokens = Tokens::of(&ask(&provider, &[("resource", host)]).await);
+        assert_eq!(jwt_claims(&tokens.access)["aud"], host);
+    }
+    assert_eq!(grants(&provider).await.len(), 3);
     // The grant is renewed while the client uses it, and each renewal is audited once.
     for _ in 0..10 {
         provider.clock.advance(std::time::Duration::from_mins(14));

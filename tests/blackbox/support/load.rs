@@ -4,9 +4,11 @@
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use super::instance::wait_until;
 
 /// Maximum duration of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,6 +106,8 @@ pub(crate) struct Tally {
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     clients: Vec<(Manner, JoinHandle<Tally>)>,
+    /// Number of requests that each client has finished.
+    finished: Vec<Arc<AtomicUsize>>,
 }
 
 impl Load {
@@ -117,20 +121,31 @@ impl Load {
         manners: &[Manner],
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let client = |manner: &Manner| {
+        let finished: Vec<Arc<AtomicUsize>> = manners.iter().map(|_| Arc::default()).collect();
+        let client = |(manner, finished): (&Manner, &Arc<AtomicUsize>)| {
             let (manner, host, stop) = (*manner, host.to_owned(), Arc::clone(&stop));
+            let finished = Arc::clone(finished);
             let client = thread::spawn(move || {
                 let mut client =
                     Client { address, host, path, word, manner, connection: None, tally: Tally::default() };
                 while !stop.load(Ordering::Relaxed) {
                     client.request();
+                    finished.fetch_add(1, Ordering::Relaxed);
                 }
                 client.tally
             });
             (manner, client)
         };
-        let clients = manners.iter().map(client).collect();
-        Self { stop, clients }
+        let clients = manners.iter().zip(&finished).map(client).collect();
+        Self { stop, clients, finished }
+    }
+
+    /// Waits until each client has finished this many further requests.
+    pub(crate) fn wait_for_requests(&self, count: usize) {
+        for finished in &self.finished {
+            let until = finished.load(Ordering::Relaxed) + count;
+            wait_until("requests of every client", || finished.load(Ordering::Relaxed) >= until);
+        }
     }
 
     /// Stops the clients, and returns their results.
