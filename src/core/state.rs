@@ -272,7 +272,8 @@ impl Sealgate {
     #[must_use]
     pub fn with(&self, config: Config) -> Self {
         let pages = Arc::new(Pages::new(&config.pages));
-        Self { config: Arc::new(config), pages, ..self.clone() }
+        // Verified tokens depend on the resources and service accounts of the configuration.
+        Self { config: Arc::new(config), pages, bearers: Arc::default(), ..self.clone() }
     }
 
     /// Reads the attestations whose files have changed, on a blocking thread.

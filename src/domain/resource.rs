@@ -102,7 +102,8 @@ impl DeclaredResource {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundResource {
     Declared(DeclaredResource),
-    /// A protected application that is not declared as a resource. The parameter has no effect.
+    /// A protected application that is not declared as a resource. A token for it alone does not
+    /// exist: tokens without a resource are valid at all applications of this kind.
     Undeclared,
     Unknown,
 }
@@ -163,7 +164,9 @@ pub fn requested(
     match resources.find(id) {
         FoundResource::Declared(declared) if declared.admits(client) => Ok(Some(declared)),
         FoundResource::Declared(_) => refused("The resource does not accept tokens of this client."),
-        FoundResource::Undeclared => Ok(None),
+        FoundResource::Undeclared => {
+            refused("There are no tokens for this application alone. Send no parameter resource.")
+        }
         FoundResource::Unknown => Err(UNKNOWN_RESOURCE),
     }
 }
@@ -209,9 +212,8 @@ mod tests {
         let wiki = "resource=https://wiki.test";
         assert_eq!(ask(wiki, "c", &Wiki), Ok(Some("https://wiki.test".to_owned())));
         assert_eq!(ask(wiki, "d", &Wiki), Err("invalid_target"));
-        assert_eq!(ask("resource=https://old.test", "c", &Wiki), Ok(None));
         assert_eq!(ask("resource=", "c", &Wiki), Ok(None));
-        for wrong in ["https://x.test", "%ff", "https://wiki.test&resource=https://wiki.test"] {
+        for wrong in ["https://x.test", "https://old.test", "%ff", "https://wiki.test&resource=https://wiki.test"] {
             assert_eq!(ask(&format!("resource={wrong}"), "c", &Wiki), Err("invalid_target"), "{wrong}");
             assert_eq!(ask(&format!("resource={wrong}"), "c", &()), Ok(None), "{wrong}");
         }

@@ -1,8 +1,9 @@
 //! Service accounts: clients that get access tokens in their own name (RFC 6749 §4.4), without a
 //! user.
 //!
-//! All tokens of a client for one resource belong to one grant, which is renewed. Otherwise a client
-//! on many machines would fill the store. The grant has no user. Its subject is derived from the
+//! All tokens of a client for one application belong to one grant, which is renewed. Otherwise a
+//! client on many machines would fill the store, and so would a client that requests tokens for many
+//! hosts of a wildcard. The grant's resource is the host of its first token. The grant has no user. Its subject is derived from the
 //! client, so that grants of users and of clients never have the same subject.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +70,7 @@ pub const RESERVED_ISSUER: &str = "client";
 /// Time for which a grant outlives its last token. A longer time needs fewer commits.
 const RENEWAL_PERIOD: Duration = Duration::from_hours(1);
 
-/// Maximum number of grants of a client and resource within the lifetime of a token. Each revocation
+/// Maximum number of grants of a client and application within the lifetime of a token. Each revocation
 /// needs a new grant.
 pub const MAX_GRANTS: u32 = 32;
 
@@ -81,10 +82,10 @@ pub fn subject_of(client: &ClientId) -> Subject {
     Subject::from_random(bytes)
 }
 
-/// Returns the id of a client's grant for a resource. After a revocation, the client gets a grant with
+/// Returns the id of a client's grant for an application. After a revocation, the client gets a grant with
 /// the next `number`, so that the revoked tokens remain invalid.
-pub fn grant_id(client: &Client, resource: &str, number: u32) -> GrantId {
-    let parts = format!("sealgate service grant {} {} {number} {resource}", client.id, client.incarnation);
+pub fn grant_id(client: &Client, app: &str, number: u32) -> GrantId {
+    let parts = format!("sealgate service grant {} {} {number} {app}", client.id, client.incarnation);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&SecretHash::for_secret(parts.as_bytes()).as_bytes()[..16]);
     GrantId::from_bytes(bytes)
@@ -187,17 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn grants_differ_by_client_incarnation_resource_and_number() {
+    fn grants_differ_by_client_incarnation_application_and_number() {
         let ids = [
-            grant_id(&client("a", 1), "https://wiki.test", 0),
-            grant_id(&client("b", 1), "https://wiki.test", 0),
-            grant_id(&client("a", 2), "https://wiki.test", 0),
-            grant_id(&client("a", 1), "https://shop.test", 0),
-            grant_id(&client("a", 1), "https://wiki.test", 1),
+            grant_id(&client("a", 1), "wiki", 0),
+            grant_id(&client("b", 1), "wiki", 0),
+            grant_id(&client("a", 2), "wiki", 0),
+            grant_id(&client("a", 1), "shop", 0),
+            grant_id(&client("a", 1), "wiki", 1),
         ];
         let distinct: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
         assert_eq!(distinct.len(), ids.len());
-        assert_eq!(grant_id(&client("a", 1), "https://wiki.test", 0), ids[0]);
+        assert_eq!(grant_id(&client("a", 1), "wiki", 0), ids[0]);
     }
 
     #[test]
@@ -205,7 +206,7 @@ mod tests {
         let (now, life) = (UnixTime::from_seconds(1_000_000), Duration::from_mins(15));
         let allowed = ResourceAccess { id: "https://wiki.test".to_owned(), scopes: BTreeSet::new() };
         let client = client("a", 1);
-        let grant = new_grant(&client, grant_id(&client, &allowed.id, 0), &allowed, now, life);
+        let grant = new_grant(&client, grant_id(&client, "wiki", 0), &allowed, now, life);
         assert_eq!(renewed(&grant, now.plus(RENEWAL_PERIOD), life), None);
         let late = now.plus(RENEWAL_PERIOD + Duration::from_secs(1));
         let renewed = renewed(&grant, late, life).unwrap();

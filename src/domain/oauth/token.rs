@@ -41,9 +41,9 @@ pub enum TokenRequest {
         /// Resource of the token (RFC 8707 §2.2).
         resource: Option<DeclaredResource>,
     },
-    /// `grant_type=client_credentials`: the access to the resource that the client is allowed, and
-    /// the access that it requests.
-    Service { allowed: ResourceAccess, requested: ResourceAccess },
+    /// `grant_type=client_credentials`: the application, the access to it that the client is
+    /// allowed, and the access that it requests.
+    Service { app: String, allowed: ResourceAccess, requested: ResourceAccess },
 }
 
 /// Scope of a refresh: values of this server, and scopes of a resource.
@@ -124,7 +124,8 @@ impl TokenRequest {
     fn service(form: &Params, client: &Client, resource: Option<&DeclaredResource>) -> Result<Self, Refusal> {
         let requested = service::requested(form, client, resource)?;
         let allowed = resource.zip(client.service.as_ref()).and_then(|(resource, own)| own.to_resource(resource));
-        Ok(Self::Service { allowed: allowed.unwrap_or_else(|| requested.clone()), requested })
+        let app = resource.map(|resource| resource.app.clone()).unwrap_or_default();
+        Ok(Self::Service { app, allowed: allowed.unwrap_or_else(|| requested.clone()), requested })
     }
 
     fn refresh(form: &Params, resource: Option<DeclaredResource>, resources: &dyn Resources) -> Result<Self, Refusal> {

@@ -1,7 +1,7 @@
 //! `grant_type=client_credentials` at the token endpoint (RFC 6749 §4.4): tokens of a client in its
 //! own name, for one resource.
 //!
-//! All tokens of a client for a resource belong to one grant. It is created with the first token,
+//! All tokens of a client for an application belong to one grant. It is created with the first token,
 //! and renewed about once an hour. Only then is a record written, in the store and in the audit log.
 
 use http::StatusCode;
@@ -28,6 +28,7 @@ const MAX_TRIES: usize = 8;
 pub(crate) async fn issue(
     ctx: &RequestContext<'_>,
     caller: &Caller,
+    app: &str,
     allowed: &ResourceAccess,
     requested: &ResourceAccess,
 ) -> Result<Response, Failure> {
@@ -35,7 +36,7 @@ pub(crate) async fn issue(
     let client = &caller.client;
     let lifetime = ctx.sealgate.config.tokens.access_token;
     for _ in 0..MAX_TRIES {
-        let (grant, loaded) = grant_of(ctx, client, allowed).await?;
+        let (grant, loaded) = grant_of(ctx, client, app, allowed).await?;
         let jti = base64url(&ctx.random::<16>());
         let tokens = ctx.sealgate.issuer.mint_for_client(&grant, requested, jti, ctx.now).await?;
         let store = &ctx.sealgate.store;
@@ -75,14 +76,15 @@ pub(crate) async fn issue(
     Err(Failure::Unavailable)
 }
 
-/// Returns the active grant of the client for the resource, or a new grant that is not stored yet.
+/// Returns the active grant of the client for the application, or a new grant that is not stored yet.
 async fn grant_of(
     ctx: &RequestContext<'_>,
     client: &Client,
+    app: &str,
     allowed: &ResourceAccess,
 ) -> Result<(Grant, Option<Loaded<Grant>>), Failure> {
     for number in 0..service::MAX_GRANTS {
-        let id = service::grant_id(client, &allowed.id, number);
+        let id = service::grant_id(client, app, number);
         match ctx.sealgate.store.grant(id).await? {
             None => {
                 let lifetime = ctx.sealgate.config.tokens.access_token;

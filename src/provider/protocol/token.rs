@@ -67,8 +67,8 @@ async fn grant_tokens(
         TokenRequest::Refresh { token, scope, resource } => {
             refresh(ctx, caller, &token, scope.as_ref(), resource.as_ref(), received).await
         }
-        TokenRequest::Service { allowed, requested } => {
-            client_credentials::issue(ctx, caller, &allowed, &requested).await
+        TokenRequest::Service { app, allowed, requested } => {
+            client_credentials::issue(ctx, caller, &app, &allowed, &requested).await
         }
     }
 }
