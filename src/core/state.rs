@@ -12,7 +12,9 @@ use crate::answers::Answers;
 use crate::audit::AuditLog;
 use crate::endorsing;
 use crate::limits::RequestLimits;
+use crate::overview::OverviewCache;
 use crate::password::Passwords;
+use crate::refusals::RecentRefusals;
 use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
@@ -73,6 +75,10 @@ pub struct Sealgate {
     pub enrolment: Arc<EnrolmentStatus>,
     /// List of all users, for the console.
     pub user_lists: UserLists,
+    /// Figures of the console's overview.
+    pub overview: OverviewCache,
+    /// Recent refusals of the gateway.
+    pub refusals: Arc<RecentRefusals>,
     /// Limits of requests and of password guesses.
     pub limits: Arc<RequestLimits>,
     pub passwords: Arc<Passwords>,
@@ -145,6 +151,8 @@ impl Parts {
             upstreams: Arc::default(),
             enrolment: Arc::default(),
             user_lists: UserLists::default(),
+            overview: OverviewCache::default(),
+            refusals: Arc::default(),
             limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages)),

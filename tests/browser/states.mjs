@@ -497,7 +497,7 @@ export const STATES = [
     },
   },
   { name: "account-activity", as: "first", show: at(`${ISSUER}/account/activity`) },
-  { name: "console-clients", as: "first", show: at(`${ISSUER}/console`) },
+  { name: "console-clients", as: "first", show: at(`${ISSUER}/console/clients`) },
   { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },
   {
     name: "console-client-wrong", as: "first",
@@ -565,7 +565,7 @@ export const STATES = [
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },
-  { name: "console-apps", as: "first", show: at(`${ISSUER}/console/applications`) },
+  { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
   {
     name: "console-audit-details", as: "first",
