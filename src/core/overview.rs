@@ -143,6 +143,7 @@ impl OverviewCache {
     }
 
     async fn renew(self, sealgate: Sealgate) {
+        sealgate.audit.store_pending(None).await;
         let started = Instant::now();
         let before = self.0.figures.borrow().clone();
         match count(&sealgate, before.as_deref()).await {
@@ -161,7 +162,6 @@ async fn count(sealgate: &Sealgate, before: Option<&OverviewFigures>) -> Result<
     let at = sealgate.clock.now();
     // The session of the request that started this task may end.
     let store = sealgate.store.for_server();
-    sealgate.audit.store_pending(None).await;
     let oldest = (at.seconds() / HOUR_SECONDS).saturating_sub(OVERVIEW_DAYS * DAY_HOURS);
     let first = before.map_or(oldest, |before| before.at.minus(OVERLAP).seconds() / HOUR_SECONDS);
     let mut hours: BTreeMap<u64, SignInCount> = before.map(|before| before.hours.clone()).unwrap_or_default();

@@ -345,7 +345,13 @@ mod tests {
     #[test]
     fn sign_in_returns_to_the_page_with_its_id_and_form() {
         let (user, form) = (Subject::from_random([1; 16]), "f".repeat(FORM_LENGTH));
-        let pages = [format!("{USERS}/{user}"), format!("{CLIENTS}/c1"), format!("{APPS}/wiki"), format!("{USERS}/new"), "/account".to_owned()];
+        let pages = [
+            format!("{USERS}/{user}"),
+            format!("{CLIENTS}/c1"),
+            format!("{APPS}/wiki"),
+            format!("{USERS}/new"),
+            "/account".to_owned(),
+        ];
         for page in pages.iter().flat_map(|page| [page.clone(), with_form(page, &form)]) {
             let (path, state) = request_for(&page);
             assert_eq!(requested(path, state.as_deref()), page);

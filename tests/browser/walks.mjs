@@ -716,7 +716,7 @@ export const walksOf = (lane) => [
     name: "register a client and see its secret once",
     async go(enter) {
       const { page } = await enter();
-      await page.goto(`${ISSUER}/console`);
+      await page.goto(`${ISSUER}/console/clients`);
       await signInByKeys(page, first(lane));
       await press(page, "#client-new");
       // The page shows the error at its field and keeps the entered values.
@@ -756,7 +756,7 @@ export const walksOf = (lane) => [
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "#client-delete");
       await press(page, "#confirm");
-      await page.waitForURL(`${ISSUER}/console?**`);
+      await page.waitForURL(`${ISSUER}/console/clients?**`);
       await done(page);
       assert.equal(await page.locator(`a[href$="/${client}"]`).count(), 0);
     },

@@ -20,11 +20,10 @@ use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm,
-    ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage,
-    GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm,
-    NewClientPage, NewUserPage, ResetState, TypedProfile, UserAppLogins, UserFactors, UserField,
-    UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
+    BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm, ClientPage,
+    ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage, GroupFault,
+    GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, NewClientPage, NewUserPage, ResetState,
+    TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,

@@ -5,7 +5,7 @@ use sealgate_config::Access;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
-    AppLine, AppPage, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckOutcome, CheckedHeader,
+    AccessOutcome, AppLine, AppPage, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
     CheckedLogin, CountedFigures, KeyPlanPage, KeysPage, LimitLine, MailLine, MailPage, MailTemplatesPage, NewAppForm,
     NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, RuleLine, SettingsPage, SignInChart,
 };
@@ -16,7 +16,7 @@ use crate::sample::{AT, Sample};
 
 const KID: &str = "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg";
 
-/// Reasons of decisions, and one that no message describes.
+/// Reasons of decisions. The last has no message of its own.
 const REASONS: [&str; 24] = [
     "forwarded",
     "own",
@@ -80,11 +80,13 @@ fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     add("console-keys", page(&keys, Some(AT), None));
     add("console-keys-quiet", page(std::slice::from_ref(&active), None, Some(sample.person)));
     add("console-keys-rotating", page(&[active, key(Some(at + 60), None, None)], None, None));
-    for (name, active_key, waiting_key) in [("first", None, None), ("next", Some(KID), None), ("waiting", Some(KID), Some(KID))]
+    for (name, active_key, waiting_key) in
+        [("first", None, None), ("next", Some(KID), None), ("waiting", Some(KID), Some(KID))]
     {
         let fields = [("action", "rotate"), ("once", "0nce")];
         let (activate_at, remove_at) = (AT, AT);
-        let page = KeyPlanPage { inside: inside(), csrf, active_key, waiting_key, activate_at, remove_at, fields: &fields };
+        let page =
+            KeyPlanPage { inside: inside(), csrf, active_key, waiting_key, activate_at, remove_at, fields: &fields };
         add(&format!("console-key-plan-{name}"), html(&page));
     }
     let limits = [
@@ -165,7 +167,8 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         is_in_maintenance: true,
         sessions: Some(3),
     };
-    let other = AppLine { address: "https://*.example.com".into(), is_in_maintenance: false, sessions: None, ..app.clone() };
+    let other =
+        AppLine { address: "https://*.example.com".into(), is_in_maintenance: false, sessions: None, ..app.clone() };
     add("console-apps", html(&AppsPage { inside: inside(), apps: &[app.clone(), other.clone()] }));
     add("console-apps-none", html(&AppsPage { inside: inside(), apps: &[] }));
     let one = |text: &str| vec![text.to_owned()];
@@ -232,7 +235,8 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         ("faults", Some(NewAppResult::Section { text: person.into(), faults: one(person) })),
     ];
     for (name, result) in results {
-        let page = NewAppPage { inside: inside(), csrf, form: &form, result: result.as_ref(), file: "/etc/sealgate.toml" };
+        let page =
+            NewAppPage { inside: inside(), csrf, form: &form, result: result.as_ref(), file: "/etc/sealgate.toml" };
         add(&format!("console-new-app-{name}"), html(&page));
     }
     all
@@ -242,7 +246,7 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     let &Sample { client, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let form = CheckForm { url: person, method: "GET", user: person, level: "2", address: "192.0.2.7", fault: None };
-    let mut add = |name: &str, form: &CheckForm<'_>, outcome: Option<&CheckOutcome>| {
+    let mut add = |name: &str, form: &CheckForm<'_>, outcome: Option<&AccessOutcome>| {
         let inside = inside(frame, sample, ConsoleRole::Administrator, None);
         let page = CheckAccessPage { inside, csrf, form, outcome };
         all.push((format!("console-check-{name}"), html(&page)));
@@ -259,16 +263,17 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     for (number, field) in fields.into_iter().enumerate() {
         add(&format!("wrong-{number}"), &CheckForm { fault: Some(field), ..form }, None);
     }
-    let refused = CheckOutcome { status: Some(403), app: Some(("wiki".into(), client.into())), ..CheckOutcome::default() };
+    let refused =
+        AccessOutcome { status: Some(403), app: Some(("wiki".into(), client.into())), ..AccessOutcome::default() };
     for reason in REASONS {
-        add(reason, &form, Some(&CheckOutcome { reason, ..refused.clone() }));
+        add(reason, &form, Some(&AccessOutcome { reason, ..refused.clone() }));
     }
     for (name, note) in [
         ("disabled", CheckNote::UserDisabled),
         ("tokens", CheckNote::TokensOnly),
         ("address", CheckNote::AddressMissing),
     ] {
-        add(name, &form, Some(&CheckOutcome { note: Some(note), status: Some(302), ..refused.clone() }));
+        add(name, &form, Some(&AccessOutcome { note: Some(note), status: Some(302), ..refused.clone() }));
     }
     let header = |value: Option<&str>, is_sent| CheckedHeader {
         name: "X-Name".into(),
@@ -276,7 +281,7 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         is_sent,
         value: value.map(str::to_owned),
     };
-    let allowed = CheckOutcome {
+    let allowed = AccessOutcome {
         is_forwarded: true,
         status: None,
         reason: "forwarded",
@@ -290,7 +295,7 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     };
     add("allowed", &form, Some(&allowed));
     let login = Some(CheckedLogin::Service(person.into()));
-    add("own-answer", &form, Some(&CheckOutcome { is_forwarded: false, login, ..allowed }));
+    add("own-answer", &form, Some(&AccessOutcome { is_forwarded: false, login, ..allowed }));
     all
 }
 

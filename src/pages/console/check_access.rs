@@ -14,7 +14,7 @@ pub struct CheckAccessPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub form: &'a CheckForm<'a>,
-    pub outcome: Option<&'a CheckOutcome>,
+    pub outcome: Option<&'a AccessOutcome>,
 }
 
 /// Input of the form.
@@ -69,7 +69,7 @@ impl CheckForm<'_> {
 
 /// Result of an access check.
 #[derive(Debug, Clone, Default)]
-pub struct CheckOutcome {
+pub struct AccessOutcome {
     pub is_forwarded: bool,
     /// HTTP status of the refusal. `None` if the request is forwarded or Sealgate answers it.
     pub status: Option<u16>,
@@ -120,7 +120,7 @@ pub enum CheckedLogin {
 }
 
 impl CheckAccessPage<'_> {
-    fn decision(&self, outcome: &CheckOutcome) -> Markup {
+    fn decision(&self, outcome: &AccessOutcome) -> Markup {
         let t = self.inside.frame.t;
         match outcome.status {
             _ if outcome.is_forwarded => t.check_allowed(),
@@ -130,11 +130,11 @@ impl CheckAccessPage<'_> {
         }
     }
 
-    fn is_refused(&self, outcome: &CheckOutcome) -> bool {
+    fn is_refused(&self, outcome: &AccessOutcome) -> bool {
         !outcome.is_forwarded && outcome.status.is_some_and(|status| status != 302)
     }
 
-    fn reason(&self, outcome: &CheckOutcome) -> Markup {
+    fn reason(&self, outcome: &AccessOutcome) -> Markup {
         let t = self.inside.frame.t;
         match outcome.note {
             Some(CheckNote::UserDisabled) => t.check_user_disabled(),

@@ -22,9 +22,7 @@ use sealgate_domain::time::UnixTime;
 
 pub use apps::{AppLine, AppPage, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine};
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
-pub use check_access::{
-    CheckAccessPage, CheckField, CheckForm, CheckNote, CheckOutcome, CheckedHeader, CheckedLogin,
-};
+pub use check_access::{AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin};
 pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};

@@ -65,10 +65,8 @@ pub(super) async fn app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUse
             (group.clone(), ctx.path(&groups::page_of(group, 0)), count)
         })
         .collect();
-    let users: BTreeSet<String> =
-        app.routes.iter().flat_map(|route| &route.users).map(RuleUser::text).collect();
-    let is_open =
-        |route: &&Route| route.access != Access::Public && route.groups.is_empty() && route.users.is_empty();
+    let users: BTreeSet<String> = app.routes.iter().flat_map(|route| &route.users).map(RuleUser::text).collect();
+    let is_open = |route: &&Route| route.access != Access::Public && route.groups.is_empty() && route.users.is_empty();
     let url = if line.address.contains('*') { String::new() } else { format!("{}/", line.address) };
     let page = AppPage {
         inside: console_user.inside(ctx),

@@ -16,7 +16,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::User;
 use sealgate_gateway::{Asker, Explanation, explain};
 use sealgate_pages::console::{
-    CheckAccessPage, CheckField, CheckForm, CheckNote, CheckOutcome, CheckedHeader, CheckedLogin,
+    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
 };
 use sealgate_pages::html;
 use sealgate_store::StoreError;
@@ -76,7 +76,7 @@ fn show(
     console_user: &ConsoleUser,
     input: &Input,
     fault: Option<CheckField>,
-    outcome: Option<&CheckOutcome>,
+    outcome: Option<&AccessOutcome>,
 ) -> Response {
     let page = CheckAccessPage {
         inside: console_user.inside(ctx),
@@ -88,7 +88,7 @@ fn show(
 }
 
 /// Explains the request, or returns the field with an error.
-async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<CheckOutcome, CheckField>, Failure> {
+async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<AccessOutcome, CheckField>, Failure> {
     if input.url.len() > MAX_URL_LENGTH || !is_absolute(&input.url) {
         return Ok(Err(CheckField::Url));
     }
@@ -143,7 +143,7 @@ fn outcome(
     explanation: Explanation,
     user: Option<&User>,
     has_no_address: bool,
-) -> CheckOutcome {
+) -> AccessOutcome {
     let Explanation { app, rule, forwarded, status, reason, headers, login, upstream, .. } = explanation;
     let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(|app| app.called());
     let note = match (reason, user) {
@@ -152,7 +152,7 @@ fn outcome(
         ("network", _) if has_no_address => Some(CheckNote::AddressMissing),
         _ => None,
     };
-    CheckOutcome {
+    AccessOutcome {
         is_forwarded: forwarded,
         status,
         reason,

@@ -42,7 +42,11 @@ pub(super) async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     submission::once(ctx, &console_user.visitor, &form, work).await
 }
 
-async fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, problem: Option<&str>) -> Result<Response, Failure> {
+async fn show(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    problem: Option<&str>,
+) -> Result<Response, Failure> {
     let ring = ctx.sealgate.store.key_ring().await?;
     let keys = &ctx.sealgate.config.keys;
     let next = keys.rotate.and_then(|every| ring.next_rotation(every, keys.times, ctx.now));

@@ -202,9 +202,9 @@ pub(super) fn templates_page(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     let chosen = ctx.query()?.one("of")?.and_then(language_from_tag);
     let language = chosen.unwrap_or_else(|| ctx.language());
     let sender = sender(ctx);
-    let composed = examples().into_iter().filter_map(|mail| {
-        compose(&message(ctx, language, mail), &sender, MailId::from_bytes([0; 16])).ok()
-    });
+    let composed = examples()
+        .into_iter()
+        .filter_map(|mail| compose(&message(ctx, language, mail), &sender, MailId::from_bytes([0; 16])).ok());
     let mails: Vec<(String, String)> = composed.map(|composed| (composed.subject, composed.text)).collect();
     let page = MailTemplatesPage { inside: console_user.inside(ctx), tag: language_tag(language), mails: &mails };
     Ok(Response::page(StatusCode::OK, html(&page), None))

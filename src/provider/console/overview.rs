@@ -68,13 +68,10 @@ fn warnings(
 ) -> Vec<OverviewWarning> {
     let (sealgate, config) = (ctx.sealgate, &ctx.sealgate.config);
     let counts = figures.map(|figures| &figures.counts);
-    let some = |count: Option<u64>, warning: fn(u64) -> OverviewWarning| {
-        count.filter(|count| *count > 0).map(warning)
-    };
+    let some = |count: Option<u64>, warning: fn(u64) -> OverviewWarning| count.filter(|count| *count > 0).map(warning);
     let now = i64::try_from(ctx.now.seconds()).unwrap_or(i64::MAX);
     // The warnings of the start may contain certificates too.
-    let mut texts: Vec<String> =
-        config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
+    let mut texts: Vec<String> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
     texts.sort();
     texts.dedup();
     let of_keys = [

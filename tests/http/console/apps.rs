@@ -25,10 +25,11 @@ async fn the_page_of_an_application_shows_rules_in_order_and_who_has_access() {
     assert!(anna.get("/console/apps").await.text().contains(&format!("href=\"{PAGE}\"")));
     let page = anna.get(PAGE).await;
     let rules = page.text().split("id=\"app-rules\"").nth(1).unwrap().split("</table>").next().unwrap();
-    let places: Vec<usize> = ["<td data-label=\"Method\">GET", "<code>/docs/</code></td>\n<td data-label=\"Method\">Any", "<code>/</code>"]
-        .iter()
-        .map(|part| rules.find(part).unwrap_or_else(|| panic!("{part}: {rules}")))
-        .collect();
+    let places: Vec<usize> =
+        ["<td data-label=\"Method\">GET", "<code>/docs/</code></td>\n<td data-label=\"Method\">Any", "<code>/</code>"]
+            .iter()
+            .map(|part| rules.find(part).unwrap_or_else(|| panic!("{part}: {rules}")))
+            .collect();
     assert!(places.is_sorted(), "{rules}");
     assert!(page.text().contains("Group: staff</a> Members: 1"), "{page:?}");
     assert!(page.text().contains("Everyone, without signing in"), "{page:?}");
@@ -74,7 +75,9 @@ async fn the_section_of_a_new_application_is_checked_with_the_configuration() {
     // The configuration of this provider is not in a file.
     let page = add(&[host, upstream]).await;
     assert!(page.text().contains("cannot read its configuration file"), "{page:?}");
-    for fields in [&[host][..], &[upstream], &[host, upstream, ("title", "a\u{1}b")], &[host, upstream, ("groups", "a,b")]] {
+    for fields in
+        [&[host][..], &[upstream], &[host, upstream, ("title", "a\u{1}b")], &[host, upstream, ("groups", "a,b")]]
+    {
         let page = add(fields).await;
         assert!(page.text().contains("Enter a host name and the address"), "{fields:?}: {page:?}");
     }

@@ -9,7 +9,7 @@ const APPS: &str = "[[app]]\nname = \"wiki\"\ntitle = \"Our wiki\"\nhost = \"wik
     [[app.route]]\npath = \"/inside/\"\naccess = \"public\"\nnetworks = [\"10.0.0.0/8\"]\n";
 
 async fn with_wiki() -> Provider {
-    let provider = provider_with(APPS).await;
+    let provider = provider_with(&format!("sign_in_seconds = 600\n{APPS}")).await;
     provider.change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned()].into()).await;
     provider
 }
@@ -86,7 +86,7 @@ async fn only_administrators_check_access_with_a_token_of_the_form() {
     assert!(anna.get(&format!("/console/users/{}", provider.ben.sub)).await.text().contains(&link));
     assert!(anna.get(&link).await.text().contains(&format!("value=\"{}\"", provider.ben.sub)));
     // The typed values outlive a sign-in that is too old.
-    provider.wait(24 * 3600);
+    provider.wait(601);
     let login = anna.post("/console/check", &[("csrf", &csrf), ("url", "https://wiki.test/kept")]).await;
     let login = anna.follow(login).await;
     assert_login(&login);

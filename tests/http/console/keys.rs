@@ -44,10 +44,13 @@ fn a_rotation_publishes_one_key_however_often_the_form_is_sent() {
             let forget = sealgate_store::engine::Changes { delete: vec![b"mkeys".to_vec()], ..Default::default() };
             sealgate_store::engine::Engine::commit(&*provider.engine, forget).await.unwrap();
             let signer = token_device::own_signer("rotated");
-            let sealgate = provider.again(Arc::clone(&provider.engine) as _, Arc::clone(&signer) as Arc<dyn Signer>).await;
+            let sealgate = provider
+                .again_with(ON, Arc::clone(&provider.engine) as _, Arc::clone(&signer) as Arc<dyn Signer>)
+                .await;
             let provider = Provider { sealgate, ..provider };
             let anna = signed_in(&provider, ANNA).await;
             let plan = press_only(&anna, PAGE, &ROTATE).await;
+            let csrf = csrf_of(&plan);
             let fields = support::hidden_fields(plan.text());
             let mut fields: Vec<(&str, &str)> =
                 fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -55,7 +58,10 @@ fn a_rotation_publishes_one_key_however_often_the_form_is_sent() {
             let (one, other) = tokio::join!(anna.post(PAGE, &fields), anna.post(PAGE, &fields));
             assert_eq!((one.status, one.location()), (303, other.location()), "{one:?}");
             let page = anna.follow(one).await;
-            assert!(page.text().contains("The new key is published.") && page.text().contains("keys-rotating"), "{page:?}");
+            assert!(
+                page.text().contains("The new key is published.") && page.text().contains("keys-rotating"),
+                "{page:?}"
+            );
             assert_eq!(published(&provider).await, 2);
             let filter = AuditFilter { kinds: vec![AuditKind::KeysChanged], ..AuditFilter::default() };
             let events = provider.sealgate.store.audit_page(&filter, None, 10).await.unwrap().records;
@@ -64,7 +70,6 @@ fn a_rotation_publishes_one_key_however_often_the_form_is_sent() {
                 "{events:?}"
             );
             // A second rotation is refused while the first is in progress.
-            let csrf = csrf_of(&anna.get("/console/keys").await);
             let page = anna.post(PAGE, &[("csrf", &csrf), ("action", "rotate"), ("sure", "yes")]).await;
             assert!(page.text().contains("id=\"keys-problem\"") && page.text().contains("in progress"), "{page:?}");
             assert_eq!(published(&provider).await, 2);

@@ -62,10 +62,8 @@ async fn queued_messages_are_retried_and_deleted_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_message_shows_the_answer_of_the_mail_server() {
     let server = MailServer::start();
-    let section = format!(
-        "[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n",
-        server.port
-    );
+    let section =
+        format!("[mail]\nhost = \"127.0.0.1\"\nport = {}\ntls = \"none\"\nfrom = \"id@example.test\"\n", server.port);
     let provider = provider_with(&section).await;
     let anna = signed_in(&provider, ANNA).await;
     let page = press_only(&anna, PAGE, &[("action", "test"), ("to", "a b")]).await;
