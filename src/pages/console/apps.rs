@@ -6,7 +6,7 @@ use askama::Template;
 use super::check_access::{CheckField, CheckForm};
 use crate::events::Named;
 use crate::inside::{Inside, MenuEntry};
-use crate::words::Markup;
+use crate::words::{Markup, Words};
 use sealgate_config::Access;
 use sealgate_domain::time::UnixTime;
 
@@ -76,16 +76,16 @@ impl AppPage<'_> {
     /// Returns the conditions of a rule, one line each.
     fn conditions(&self, rule: &RuleLine) -> Vec<Markup> {
         let t = self.inside.frame.t;
-        let line = |list: &[String], words: fn(&crate::words::Words, String) -> Markup| {
+        let line = |list: &[String], words: fn(&Words, String) -> Markup| {
             (!list.is_empty()).then(|| words(&t, list.join(", ")))
         };
         let minutes = rule.max_age_minutes.map(|minutes| t.rule_max_age(minutes));
         [
-            line(&rule.groups, |t, list| t.rule_groups(list)),
-            line(&rule.users, |t, list| t.rule_users(list)),
-            line(&rule.scopes, |t, list| t.rule_scopes(list)),
-            line(&rule.networks, |t, list| t.rule_networks(list)),
-            line(&rule.levels, |t, list| t.rule_levels(list)),
+            line(&rule.groups, Words::rule_groups),
+            line(&rule.users, Words::rule_users),
+            line(&rule.scopes, Words::rule_scopes),
+            line(&rule.networks, Words::rule_networks),
+            line(&rule.levels, Words::rule_levels),
             minutes,
         ]
         .into_iter()

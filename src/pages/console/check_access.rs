@@ -56,15 +56,6 @@ impl CheckForm<'_> {
     pub(super) fn is(&self, field: &CheckField) -> bool {
         self.fault == Some(*field)
     }
-
-    pub(super) fn levels(&self, t: &Words) -> [(&'static str, Markup); 4] {
-        [
-            ("", t.check_level_required()),
-            ("1", t.client_level_one()),
-            ("2", t.client_level_two()),
-            ("3", t.client_level_three()),
-        ]
-    }
 }
 
 /// Result of an access check.
@@ -130,10 +121,6 @@ impl CheckAccessPage<'_> {
         }
     }
 
-    fn is_refused(&self, outcome: &AccessOutcome) -> bool {
-        !outcome.is_forwarded && outcome.status.is_some_and(|status| status != 302)
-    }
-
     fn reason(&self, outcome: &AccessOutcome) -> Markup {
         let t = self.inside.frame.t;
         match outcome.note {
@@ -145,7 +132,23 @@ impl CheckAccessPage<'_> {
     }
 }
 
+impl AccessOutcome {
+    fn is_refused(&self) -> bool {
+        !self.is_forwarded && self.status.is_some_and(|status| status != 302)
+    }
+}
+
 impl Words {
+    /// Returns the choices of a sign-in level, each with its value.
+    pub(super) fn check_levels(&self) -> [(&'static str, Markup); 4] {
+        [
+            ("", self.check_level_required()),
+            ("1", self.client_level_one()),
+            ("2", self.client_level_two()),
+            ("3", self.client_level_three()),
+        ]
+    }
+
     /// Returns a sentence about the reason of a decision, with a remedy.
     pub(super) fn access_reason(&self, reason: &str) -> Markup {
         match reason {

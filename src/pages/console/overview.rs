@@ -89,28 +89,27 @@ impl OverviewPage<'_> {
             OverviewWarning::Configuration(_) => t.overview_configuration(),
         }
     }
+}
 
-    /// Returns the text of the program about a warning. It is in English, as in the log.
-    fn program_text<'w>(&self, warning: &'w OverviewWarning) -> Option<&'w str> {
-        match warning {
-            OverviewWarning::RotationFails(text)
-            | OverviewWarning::UntrustedKeys(text)
-            | OverviewWarning::Configuration(text) => Some(text),
+impl OverviewWarning {
+    /// Returns the text of the program about the condition. It is in English, as in the log.
+    fn program_text(&self) -> Option<&str> {
+        match self {
+            Self::RotationFails(text) | Self::UntrustedKeys(text) | Self::Configuration(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Returns the page that shows more about a warning.
-    fn page_about(&self, warning: &OverviewWarning) -> Option<MenuEntry> {
-        match warning {
-            OverviewWarning::TokenNotReady
-            | OverviewWarning::NoActiveKey
-            | OverviewWarning::RotationFails(_)
-            | OverviewWarning::UntrustedKeys(_) => Some(MenuEntry::Keys),
-            OverviewWarning::ServersDown(_) => Some(MenuEntry::Apps),
-            OverviewWarning::Unapproved(_) => Some(MenuEntry::Clients),
-            OverviewWarning::MailsUndeliverable(_) => Some(MenuEntry::Mail),
-            OverviewWarning::ReloadRefused | OverviewWarning::Configuration(_) => None,
+    /// Returns the page that shows more about the condition.
+    fn page(&self) -> Option<MenuEntry> {
+        match self {
+            Self::TokenNotReady | Self::NoActiveKey | Self::RotationFails(_) | Self::UntrustedKeys(_) => {
+                Some(MenuEntry::Keys)
+            }
+            Self::ServersDown(_) => Some(MenuEntry::Apps),
+            Self::Unapproved(_) => Some(MenuEntry::Clients),
+            Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
+            Self::ReloadRefused | Self::Configuration(_) => None,
         }
     }
 }

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::console::{ConsoleUser, kept_form};
 use sealgate_admin::UserRef;
-use sealgate_config::LoginAccount;
+use sealgate_config::{App, LoginAccount};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -145,7 +145,7 @@ fn outcome(
     has_no_address: bool,
 ) -> AccessOutcome {
     let Explanation { app, rule, forwarded, status, reason, headers, login, upstream, .. } = explanation;
-    let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(|app| app.called());
+    let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
     let note = match (reason, user) {
         ("unauthenticated", Some(user)) if !user.is_enabled() => Some(CheckNote::UserDisabled),
         ("unauthenticated", Some(_)) => Some(CheckNote::TokensOnly),

@@ -179,8 +179,8 @@ async fn lines(
     for mail in mails.into_iter().take(MAX_SHOWN) {
         let user = match mail.sub {
             Some(subject) => {
-                let named = names.user(ctx, subject).await?;
-                named.name.map(|name| (named.id, name))
+                let user = names.user(ctx, subject).await?;
+                user.name.map(|name| (user.id, name))
             }
             None => None,
         };

@@ -14,7 +14,7 @@ async fn queue(provider: &Provider) -> MailId {
     let mail = Mail::Notice { notice: Notice::PasswordChanged, count: 1 };
     let language = provider.sealgate.config.pages.default_language;
     let message = MailMessage { to: Email::parse(BEN), language, at: provider.clock.now(), origin: None, mail };
-    let later = provider.clock.now().plus(Duration::from_secs(600));
+    let later = provider.clock.now().plus(Duration::from_mins(10));
     let waiting = provider.sealgate.store.new_mail((id, nonce), Some(provider.ben.sub), &message, later).unwrap();
     assert!(provider.sealgate.store.add_mail(&[waiting]).await.unwrap());
     id
