@@ -259,6 +259,7 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         CheckField::User,
         CheckField::NoUser,
         CheckField::Address,
+        CheckField::Token,
     ];
     for (number, field) in fields.into_iter().enumerate() {
         add(&format!("wrong-{number}"), &CheckForm { fault: Some(field), ..form }, None);
@@ -286,6 +287,8 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         status: None,
         reason: "forwarded",
         rule: Some(person.into()),
+        claim: Some("exp"),
+        audience: Some(person.into()),
         headers: vec![header(Some(person), true), header(None, true), header(None, false)],
         login: Some(CheckedLogin::OfUser),
         upstream: Some(("http://127.0.0.1:8081".into(), person.into())),

@@ -7,7 +7,7 @@ use crate::words::{Markup, Words};
 
 /// Page with the form of an access check and its result.
 ///
-/// The form sends `csrf`, `url`, `method`, `user`, `level` and `address`.
+/// The form sends `csrf`, `url`, `method`, `user`, `level`, `address` and `token`.
 #[derive(Template)]
 #[template(path = "console/check_access.html")]
 pub struct CheckAccessPage<'a> {
@@ -42,6 +42,8 @@ pub enum CheckField {
     /// No user has this name or address.
     NoUser,
     Address,
+    /// There is also a user, or the token is too long.
+    Token,
 }
 
 impl CheckForm<'_> {
@@ -70,6 +72,10 @@ pub struct AccessOutcome {
     pub app: Option<(String, String)>,
     /// Rule that decided, as `sealgate explain` writes it.
     pub rule: Option<String>,
+    /// Claim of an access token that decided.
+    pub claim: Option<&'static str>,
+    /// Audience for which the rule accepts the access token.
+    pub audience: Option<String>,
     /// More about the reason.
     pub note: Option<CheckNote>,
     pub headers: Vec<CheckedHeader>,

@@ -14,7 +14,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::User;
-use sealgate_gateway::{Asker, Explanation, explain};
+use sealgate_gateway::{Asker, ExplainedToken, Explanation, explain};
 use sealgate_pages::console::{
     AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
 };
@@ -26,6 +26,9 @@ pub(super) const PAGE: &str = "/console/check";
 
 /// Maximum length of a URL, in bytes.
 const MAX_URL_LENGTH: usize = 2000;
+
+/// Maximum length of an access token, in bytes.
+const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 
 /// Shows the form (GET), or the result of a check (POST). A check changes nothing.
 pub(super) async fn check_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
@@ -50,6 +53,8 @@ struct Input {
     user: String,
     level: String,
     address: String,
+    /// Access token of the request. Its signature is not checked, and no page shows it.
+    token: String,
 }
 
 impl Input {
@@ -62,11 +67,12 @@ impl Input {
             user: text("user")?,
             level: text("level")?,
             address: text("address")?,
+            token: text("token")?,
         })
     }
 
     fn form(&self, fault: Option<CheckField>) -> CheckForm<'_> {
-        let Self { url, method, user, level, address } = self;
+        let Self { url, method, user, level, address, .. } = self;
         CheckForm { url, method, user, level, address, fault }
     }
 }
@@ -112,15 +118,46 @@ async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<AccessO
             },
         },
     };
-    let asker = match &user {
+    if !input.token.is_empty() && (user.is_some() || input.token.len() > MAX_TOKEN_LENGTH) {
+        return Ok(Err(CheckField::Token));
+    }
+    let (asker, invalid) = match &user {
         // A disabled user has no session.
-        Some(user) if user.is_enabled() => Asker::User(Box::new(user.clone()), AssuranceLevel::parse(&input.level)),
-        _ => Asker::Anonymous,
+        Some(user) if user.is_enabled() => {
+            (Asker::User(Box::new(user.clone()), AssuranceLevel::parse(&input.level)), None)
+        }
+        None if !input.token.is_empty() => match by_token(ctx, &input.token).await? {
+            Ok(asker) => (asker, None),
+            Err(claim) => (Asker::Anonymous, Some(claim)),
+        },
+        _ => (Asker::Anonymous, None),
     };
     let explained = explain(&ctx.sealgate.config, &input.method, &input.url, &asker, address, ctx.now);
     // The method and the form of the URL are valid, so an error is about characters of the path.
-    let Ok(explanation) = explained else { return Ok(Err(CheckField::UrlCharacters)) };
+    let Ok(mut explanation) = explained else { return Ok(Err(CheckField::UrlCharacters)) };
+    if let Some(claim) = invalid {
+        explanation = explanation.with_invalid_token(claim);
+    }
     Ok(Ok(outcome(ctx, explanation, user.as_ref(), address.is_none())))
+}
+
+/// Returns the holder of a token, or the claim that makes the token invalid.
+async fn by_token(ctx: &RequestContext<'_>, token: &str) -> Result<Result<Asker, Option<&'static str>>, StoreError> {
+    let token = match ExplainedToken::parse(token, &ctx.sealgate.config, ctx.now) {
+        Ok(ExplainedToken::Own(token)) => token,
+        Ok(ExplainedToken::Foreign(foreign)) => return Ok(Ok(Asker::Foreign(foreign))),
+        Err(claim) => return Ok(Err(claim)),
+    };
+    let Some(client) = ctx.sealgate.client(&token.client).await? else { return Ok(Err(Some("client_id"))) };
+    let vouched_for = client.is_vouched_for();
+    Ok(match (token.subject, client.service) {
+        (Some(subject), _) => match ctx.sealgate.store.user(subject).await? {
+            Some(user) => token.of_user(user, vouched_for),
+            None => Err(Some("sub")),
+        },
+        (None, Some(service)) => Ok(token.of_service(client.name, service.groups, vouched_for)),
+        (None, None) => Err(Some("sub")),
+    })
 }
 
 /// Returns whether the URL has a scheme and a host, as [`explain`] requires.
@@ -144,7 +181,7 @@ fn outcome(
     user: Option<&User>,
     has_no_address: bool,
 ) -> AccessOutcome {
-    let Explanation { app, rule, forwarded, status, reason, headers, login, upstream, .. } = explanation;
+    let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
     let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
     let note = match (reason, user) {
         ("unauthenticated", Some(user)) if !user.is_enabled() => Some(CheckNote::UserDisabled),
@@ -158,6 +195,8 @@ fn outcome(
         reason,
         app: app.map(|name| (name.clone(), title(&name).unwrap_or_default().to_owned())),
         rule,
+        claim,
+        audience,
         note,
         headers: headers
             .into_iter()

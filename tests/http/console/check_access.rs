@@ -48,6 +48,26 @@ async fn a_check_names_decision_rule_reason_and_headers() {
 }
 
 #[tokio::test]
+async fn an_access_token_is_explained_and_never_shown() {
+    let provider = with_wiki().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let token = provider.c1().tokens("openid").await.access;
+    let (url, with_token) = (("url", "https://wiki.test/api/x"), ("token", token.as_str()));
+    let page = check(&anna, &[url, with_token]).await;
+    assert!(page.text().contains("Allowed") && page.text().contains("/api/ bearer"), "{page:?}");
+    assert!(!page.text().contains(&token));
+    let page = check(&anna, &[url, with_token, ("user", BEN)]).await;
+    assert!(page.text().contains("aria-invalid") && !page.text().contains("check-outcome"), "{page:?}");
+    assert!(!page.text().contains(&token));
+    let page = check(&anna, &[url, ("token", "x.y.z")]).await;
+    assert!(page.text().contains("<code>invalid_token</code>") && page.text().contains("HTTP 401"), "{page:?}");
+    provider.wait(3601);
+    let anna = signed_in(&provider, ANNA).await;
+    let page = check(&anna, &[url, with_token]).await;
+    assert!(page.text().contains("<code>exp</code>"), "{page:?}");
+}
+
+#[tokio::test]
 async fn invalid_input_is_reported_at_its_field() {
     let provider = with_wiki().await;
     let anna = signed_in(&provider, ANNA).await;
