@@ -16,7 +16,7 @@ use crate::overview::OverviewCache;
 use crate::password::Passwords;
 use crate::refusals::RecentRefusals;
 use crate::sources::Sources;
-use crate::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
+use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
@@ -71,6 +71,8 @@ pub struct Sealgate {
     pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
+    /// Certificates that the listeners present.
+    pub certificates: Arc<ServedCertificates>,
     /// Number of users with each second factor.
     pub enrolment: Arc<EnrolmentStatus>,
     /// List of all users, for the console.
@@ -149,6 +151,7 @@ impl Parts {
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
+            certificates: Arc::default(),
             enrolment: Arc::default(),
             user_lists: UserLists::default(),
             overview: OverviewCache::default(),

@@ -117,6 +117,8 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::ServersDown(1),
         OverviewWarning::Unapproved(2),
         OverviewWarning::MailsUndeliverable(3),
+        OverviewWarning::CertificateExpired(text.clone()),
+        OverviewWarning::CertificateExpires(text.clone(), 3),
         OverviewWarning::ReloadRefused,
         OverviewWarning::Configuration(text.clone()),
     ];

@@ -62,6 +62,10 @@ pub enum OverviewWarning {
     ServersDown(u64),
     Unapproved(u64),
     MailsUndeliverable(u64),
+    /// The certificate in this file has expired.
+    CertificateExpired(String),
+    /// The certificate in this file expires in this number of days.
+    CertificateExpires(String, u64),
     /// The last reload was refused.
     ReloadRefused,
     /// Warning of `sealgate check` about the configuration.
@@ -85,6 +89,8 @@ impl OverviewPage<'_> {
             OverviewWarning::ServersDown(count) => t.overview_servers_down(count),
             OverviewWarning::Unapproved(count) => t.overview_unapproved(count),
             OverviewWarning::MailsUndeliverable(count) => t.overview_undeliverable(count),
+            OverviewWarning::CertificateExpired(file) => t.overview_certificate_expired(file),
+            OverviewWarning::CertificateExpires(file, days) => t.overview_certificate_expires(days, file),
             OverviewWarning::ReloadRefused => t.overview_reload_refused(),
             OverviewWarning::Configuration(_) => t.overview_configuration(),
         }
@@ -109,7 +115,10 @@ impl OverviewWarning {
             Self::ServersDown(_) => Some(MenuEntry::Apps),
             Self::Unapproved(_) => Some(MenuEntry::Clients),
             Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
-            Self::ReloadRefused | Self::Configuration(_) => None,
+            Self::CertificateExpired(_)
+            | Self::CertificateExpires(..)
+            | Self::ReloadRefused
+            | Self::Configuration(_) => None,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! `/console`: the state of the installation. Developers are led to their clients.
 
+use std::path::PathBuf;
+
 use http::StatusCode;
 
 use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
-use sealgate_config::{CertificateEnd, StoreConfig};
+use sealgate_config::{EXPIRES_SOON, StoreConfig, days_left};
 use sealgate_core::overview::{OverviewFigures, SignInCount};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -27,7 +29,7 @@ pub(super) async fn overview_page(ctx: &RequestContext<'_>, console_user: &Conso
     let figures = sealgate.overview.current(sealgate).await;
     let ring = sealgate.store.key_ring().await?;
     let servers = servers(ctx);
-    let mut certificates: Vec<(String, UnixTime)> = config.certificate_ends.iter().map(certificate).collect();
+    let mut certificates: Vec<(String, UnixTime)> = sealgate.certificates.all().into_iter().map(certificate).collect();
     certificates.sort_by_key(|(_, ends)| *ends);
     certificates.truncate(MAX_SHOWN);
     let shown = figures.as_deref().map(|figures| counted(figures, ctx.now));
@@ -49,9 +51,19 @@ pub(super) async fn overview_page(ctx: &RequestContext<'_>, console_user: &Conso
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-fn certificate(certificate: &CertificateEnd) -> (String, UnixTime) {
-    let ends = UnixTime::from_seconds(u64::try_from(certificate.ends).unwrap_or_default());
-    (certificate.file.display().to_string(), ends)
+fn certificate((file, ends): (PathBuf, i64)) -> (String, UnixTime) {
+    (file.display().to_string(), UnixTime::from_seconds(u64::try_from(ends).unwrap_or_default()))
+}
+
+/// Returns the warning about a certificate that has expired or expires soon.
+fn expiring((file, ends): &(PathBuf, i64), now: UnixTime) -> Option<OverviewWarning> {
+    let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
+    let file = file.display().to_string();
+    match days_left(*ends, now) {
+        EXPIRES_SOON.. => None,
+        ..0 => Some(OverviewWarning::CertificateExpired(file)),
+        days => Some(OverviewWarning::CertificateExpires(file, days.unsigned_abs())),
+    }
 }
 
 /// Returns the numbers of servers that pass their health checks, and of all checked servers.
@@ -69,11 +81,8 @@ fn warnings(
     let (sealgate, config) = (ctx.sealgate, &ctx.sealgate.config);
     let counts = figures.map(|figures| &figures.counts);
     let some = |count: Option<u64>, warning: fn(u64) -> OverviewWarning| count.filter(|count| *count > 0).map(warning);
-    let now = i64::try_from(ctx.now.seconds()).unwrap_or(i64::MAX);
-    // The warnings of the start may contain certificates too.
-    let mut texts: Vec<String> = config.warnings.iter().chain(&config.expiring(now)).map(ToString::to_string).collect();
-    texts.sort();
-    texts.dedup();
+    let certificates = sealgate.certificates.all();
+    let of_certificates = certificates.iter().filter_map(|served| expiring(served, ctx.now)).take(MAX_SHOWN);
     let of_keys = [
         (!sealgate.issuer.signer().ready()).then_some(OverviewWarning::TokenNotReady),
         ring.active(ctx.now, |_| true).is_none().then_some(OverviewWarning::NoActiveKey),
@@ -86,8 +95,10 @@ fn warnings(
         some(counts.map(|counts| counts.mails_undeliverable as u64), OverviewWarning::MailsUndeliverable),
         sealgate.metrics.measurements().reload_refused.then_some(OverviewWarning::ReloadRefused),
     ];
-    let of_configuration = texts.into_iter().take(MAX_SHOWN).map(OverviewWarning::Configuration);
-    of_keys.into_iter().chain(of_counts).flatten().chain(of_configuration).collect()
+    let texts = config.warnings.iter().take(MAX_SHOWN).map(ToString::to_string);
+    let of_configuration = texts.map(OverviewWarning::Configuration);
+    let of_parts = of_keys.into_iter().chain(of_counts).flatten();
+    of_parts.chain(of_certificates).chain(of_configuration).collect()
 }
 
 fn counted(figures: &OverviewFigures, now: UnixTime) -> CountedFigures {

@@ -48,6 +48,13 @@ async fn the_overview_names_what_needs_attention() {
     assert!(!anna.get("/console").await.text().contains("wait for your approval"));
     register(&ben, &[]).await;
     overview_with(&provider, &anna, "Clients that wait for your approval: 1.").await;
+    let at = i64::try_from(provider.clock.now().seconds()).unwrap();
+    let files = [("old.pem", at - 1), ("soon.pem", at + 3 * 86_400), ("new.pem", at + 90 * 86_400)];
+    provider.sealgate.certificates.set(files.map(|(file, ends)| (file.into(), ends)).into());
+    let page = anna.get("/console").await;
+    assert!(page.text().contains("<code>old.pem</code> has expired"), "{page:?}");
+    assert!(page.text().contains("<code>soon.pem</code> expires soon. Days left: 3."), "{page:?}");
+    assert!(page.text().contains("<code>new.pem</code>: valid until"), "{page:?}");
     provider.sealgate.rotation.set_fault(Some("the token <refuses>".to_owned()));
     let page = anna.get("/console").await;
     assert!(page.text().contains("the token &#60;refuses&#62;"), "{page:?}");
