@@ -838,6 +838,33 @@ export const walksOf = (lane) => [
     },
   },
   {
+    name: "find out why a user is refused",
+    async go(enter) {
+      const refused = await enter();
+      await refused.page.goto(`${APP}/staff/`);
+      await signInByKeys(refused.page, second(lane));
+      await refused.page.waitForURL(`${APP}/staff/`);
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/console/apps/legacy`);
+      await signInByKeys(page, first(lane));
+      await page.waitForSelector("#app-refusals");
+      const refusals = page.locator("#app-refusals tbody tr", { hasText: second(lane) });
+      assert.match(await refusals.first().textContent(), /GET \/staff\/[^]*group/);
+      await type(page, "#url", `${APP}/staff/`);
+      await type(page, "#user", second(lane));
+      await press(page, "#check-submit");
+      await page.waitForSelector("#check-decision");
+      await awaits(page, "#check-decision");
+      assert.match(await page.textContent("#check-outcome"), /HTTP 403[^]*group/);
+      assert.match(await page.textContent("#check-rule"), /\/staff\/ signed_in, groups staff/);
+      // The rule of the whole application admits the same user.
+      await type(page, "#url", `${APP}/`);
+      await press(page, "#check-submit", "Space");
+      await page.waitForSelector("#check-headers");
+      assert.match(await page.textContent("#check-headers"), new RegExp(second(lane)));
+    },
+  },
+  {
     name: "disable a person and let them in again",
     async go(enter) {
       const leaver = `leaver.${lane}@example.test`;
