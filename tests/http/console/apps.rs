@@ -1,5 +1,7 @@
 //! Tests the console's pages about applications.
 
+use std::sync::Arc;
+
 use sealgate_core::refusals::RecentRefusal;
 
 use super::*;
@@ -84,4 +86,35 @@ async fn the_section_of_a_new_application_is_checked_with_the_configuration() {
     let csrf = csrf_of(&anna.get(NEW).await);
     assert_eq!(ben.post(NEW, &[("csrf", &csrf), host, upstream]).await.status, 403);
     assert_eq!(anna.post(NEW, &[host, upstream]).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_section_that_the_configuration_file_accepts_is_shown() {
+    let provider = with_wiki().await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("sealgate.toml");
+    let text = support::settings(&format!("{ON}\n{APPS}"));
+    std::fs::write(&file, &text).unwrap();
+    let mut config = provider.sealgate.config.as_ref().clone();
+    config.file = Some(file.clone());
+    let sealgate = Arc::new(provider.sealgate.with(config));
+    let provider = Provider { sealgate, ..provider };
+    let anna = signed_in(&provider, ANNA).await;
+    let add = async |host: &str, name: &str| {
+        let page = anna.get(NEW).await;
+        let upstream = ("upstream", "http://127.0.0.1:8082/");
+        anna.submit(&page, &[("host", host), upstream, ("name", name), ("groups", "staff\r\nops")]).await
+    };
+    let page = add("Chat.test", "").await;
+    let section = "[[app]]\nname = &#34;chat&#34;\nhost = &#34;chat.test&#34;\n\
+        upstreams = [&#34;http://127.0.0.1:8082&#34;]\n\n[[app.route]]\npath = &#34;/&#34;\n\
+        access = &#34;signed_in&#34;\ngroups = [&#34;ops&#34;, &#34;staff&#34;]\n";
+    assert!(page.text().contains("id=\"app-new-valid\"") && page.text().contains(section), "{page:?}");
+    // The checked host and name must be free.
+    for (host, name) in [("wiki.test", "chat"), ("chat.test", "wiki"), ("chat.test", "A b"), ("c h", "chat")] {
+        let page = add(host, name).await;
+        assert!(page.text().contains("id=\"app-new-faults\""), "{host} {name}: {page:?}");
+        assert!(!page.text().contains("id=\"section\""), "{host} {name}: {page:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
 }
