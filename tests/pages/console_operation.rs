@@ -216,6 +216,7 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         html(&AppPage {
             inside: inside(),
             app,
+            client: "sealgate-app-wiki",
             check: &CheckForm { url: "https://wiki.example.com/", method: "GET", ..CheckForm::default() },
             check_csrf: csrf,
             rules: if is_full { &rules } else { &[] },

@@ -46,6 +46,8 @@ impl AppLine<'_> {
 pub struct AppPage<'a> {
     pub inside: Inside<'a>,
     pub app: &'a AppLine<'a>,
+    /// Client of the application's sign-ins in the audit log.
+    pub client: &'a str,
     /// Form of the access check for this application, with its CSRF token.
     pub check: &'a CheckForm<'a>,
     pub check_csrf: &'a str,

@@ -10,6 +10,7 @@ use crate::console::{ConsoleUser, check_access, groups, last_segment};
 use crate::request::ProviderRequest as _;
 use sealgate_config::{Access, App, Route, RuleUser};
 use sealgate_core::overview::OverviewFigures;
+use sealgate_core::tokens::clients::INTERNAL_CLIENT;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -71,6 +72,7 @@ pub(super) async fn app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     let page = AppPage {
         inside: console_user.inside(ctx),
         app: &line,
+        client: &format!("{INTERNAL_CLIENT}{name}"),
         check: &CheckForm { url: &url, method: "GET", ..CheckForm::default() },
         check_csrf: &console_user.visitor.csrf(ctx, &ctx.path(check_access::PAGE)),
         rules: &rules(app),

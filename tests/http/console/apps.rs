@@ -37,6 +37,7 @@ async fn the_page_of_an_application_shows_rules_in_order_and_who_has_access() {
     assert!(page.text().contains("Everyone, without signing in"), "{page:?}");
     assert!(page.text().contains("id=\"app-refusals-none\""), "{page:?}");
     assert!(page.text().contains("value=\"https://wiki.test/\""), "{page:?}");
+    assert!(page.text().contains("href=\"/console/audit?client=sealgate-app-wiki\""), "{page:?}");
     assert_eq!(anna.get("/console/apps/none").await.status, 404);
     assert_eq!(ben.get(PAGE).await.status, 403);
     assert_login(&provider.browser().open(PAGE).await);
