@@ -1,15 +1,20 @@
 //! Commands that change the schedule of signing keys. A change is stored, and the running signer
 //! applies it at once.
 
+use std::time::{Duration, Instant};
+
 use async_trait::async_trait;
 
 use crate::answer::{Answer, KeyAnswer, KeysAnswer, Rotation};
 use crate::command::KeyCommand;
 use crate::context::{CommandContext, CommandError};
+use crate::export::hex;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState, PublicJwk};
 use sealgate_domain::time::UnixTime;
+use sealgate_signer::KeySize;
+use sealgate_system::clock::random;
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
     let now = context.clock.now();
@@ -45,6 +50,55 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -
     }
     context.record(context.event(AuditKind::KeysChanged).with_detail(description(&command))).await;
     answer(&ring, now, context).await
+}
+
+/// Maximum time for which a rotation waits until the other nodes trust the next signing key.
+const TRUST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval of the checks whether the other nodes trust the next signing key.
+const TRUST_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Rotates the signing key with the token of the running server, as `sealgate key rotate` does.
+///
+/// Uses a published key without a schedule, if there is one. Otherwise generates a key and
+/// publishes it. The key signs when verifiers have fetched it.
+///
+/// # Errors
+/// If a rotation is in progress, the token generates no key, or another node does not trust the key.
+pub async fn rotate_key(context: &CommandContext<'_>) -> Result<(), CommandError> {
+    let (ring, now) = (context.store.key_ring().await?, context.clock.now());
+    let in_token = context.keys.scan().await.map_err(CommandError::invalid)?.unwrap_or_default();
+    if let Some((kid, _)) = ring.next_to_sign(now, |_| true).filter(|(_, at)| *at > ring.at(now)) {
+        let kid = &kid.kid;
+        return Err(CommandError::invalid(format!("a rotation is in progress: the published key {kid} signs next")));
+    }
+    let kid = match ring.waiting(now, |kid| in_token.iter().any(|known| known == kid)) {
+        Some(key) => key.kid.clone(),
+        None => publish_new_key(context, in_token).await?,
+    };
+    let started = Instant::now();
+    loop {
+        let ring = context.store.key_ring().await?;
+        let live = context.store.live_nodes().await?;
+        let is_trusted = ring.distrusting_nodes(&kid, &live, context.clock.now()).is_empty();
+        if is_trusted || started.elapsed() > TRUST_TIMEOUT {
+            break;
+        }
+        tokio::time::sleep(TRUST_CHECK_INTERVAL).await;
+    }
+    execute(context, KeyCommand::Activate { kid, at: None, early: false }).await.map(drop)
+}
+
+/// Generates a key in the token and publishes it. Returns its key id.
+///
+/// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
+async fn publish_new_key(context: &CommandContext<'_>, other_kids: Vec<String>) -> Result<String, CommandError> {
+    let id: [u8; 16] = random(context.entropy);
+    execute(context, KeyCommand::Begin { id: hex(&id), other_kids: other_kids.clone() }).await?;
+    let kid = context.keys.generate(id.to_vec()).await.map_err(CommandError::invalid)?;
+    let kid = kid.ok_or_else(|| CommandError::invalid("no server runs, so there is no token"))?;
+    execute(context, KeyCommand::Announce { kid: kid.clone(), id: hex(&id), other_kids }).await?;
+    Ok(kid)
 }
 
 /// Describes the change of a key for the audit log.
@@ -140,6 +194,15 @@ pub trait SignerAccess: Send + Sync {
     /// Applies a key ring at once.
     fn set_key_ring(&self, ring: KeyRing);
 
+    /// Generates a signing key of the active key's size with this `CKA_ID`. Returns its key id, or
+    /// `None` if no signer runs.
+    ///
+    /// # Errors
+    /// One line with the reason why the token generates no key.
+    async fn generate(&self, _id: Vec<u8>) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     /// Signs with a key in the token. Returns `None` if the token lacks the key or no signer runs.
     ///
     /// # Errors
@@ -169,6 +232,19 @@ impl SignerAccess for Sealgate {
 
     fn set_key_ring(&self, ring: KeyRing) {
         self.set_key_ring(ring);
+    }
+
+    async fn generate(&self, id: Vec<u8>) -> Result<Option<String>, String> {
+        let signer = self.issuer.signer();
+        let bits = u32::try_from(signer.key_set().active().bits()).ok();
+        let size = bits.and_then(KeySize::from_bits).unwrap_or(KeySize::Rsa2048);
+        let key_report = signer.make(size, id).await.map_err(|error| {
+            format!(
+                "the token generates no key: {error}. The current key keeps signing. If the token does not allow \
+                 the PIN's user to generate keys, generate one with its own tools and run: sealgate key announce KID"
+            )
+        })?;
+        Ok(Some(key_report.kid.to_string()))
     }
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {

@@ -40,7 +40,7 @@ pub use execute::execute;
 pub use export::ExportError;
 pub use export::{export, hex, import};
 pub use groups::change_group;
-pub use keys::NoSigner;
+pub use keys::{NoSigner, rotate_key};
 pub use users::UserRef;
 pub use wire::AskError;
 pub use wire::ask;

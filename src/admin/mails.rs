@@ -5,6 +5,7 @@ use std::fmt;
 use super::answer::{Answer, EndedAnswer, ListPage, MailAnswer, Rows};
 use super::command::MailCommand;
 use super::context::{CommandContext, CommandError};
+use sealgate_domain::audit::AuditKind;
 use sealgate_domain::mail::MailId;
 use sealgate_domain::time::UnixTime;
 
@@ -56,12 +57,14 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: MailCommand) 
             if !store.retry_mail(parse_id(&id)?, context.clock.now()).await? {
                 return Err(absent(&id));
             }
+            context.record(context.event(AuditKind::MailChanged).with_detail(format!("retry {id}"))).await;
             Ok(EndedAnswer { id: Some(id), retried: Some(true), ..EndedAnswer::from(()) }.into())
         }
         MailCommand::Delete { id } => {
             if !store.drop_mail(parse_id(&id)?).await? {
                 return Err(absent(&id));
             }
+            context.record(context.event(AuditKind::MailChanged).with_detail(format!("delete {id}"))).await;
             Ok(EndedAnswer { id: Some(id), deleted: Some(true), ..EndedAnswer::from(()) }.into())
         }
     }

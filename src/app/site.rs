@@ -337,6 +337,7 @@ impl EdgeObserver for Site {
         for (file, ends) in served {
             self.sealgate.metrics.certificate(file, *ends);
         }
+        self.sealgate.certificates.set(served.iter().map(|(file, ends)| ((*file).to_owned(), *ends)).collect());
     }
 
     fn upstreams(&self, states: Vec<(String, String, bool)>) {

@@ -5,13 +5,13 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::config_file::{self, NewApp, Protected};
+use super::config_file;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::reload;
 use super::test_login;
 use sealgate_admin::answer::ReloadAnswer;
-use sealgate_config::{App, Config};
+use sealgate_config::{App, Config, NewApp, Protected};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AppVerb {

@@ -7,75 +7,17 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
 
 use super::failure::CommandFailure;
 use super::reload::{ReloadOutcome, reload};
 use sealgate_admin::answer::ReloadAnswer;
-use sealgate_config::{Config, ConfigFault, Difference};
-
-/// Application whose paths all require a sign-in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NewApp {
-    pub(super) name: String,
-    pub(super) title: Option<String>,
-    pub(super) host: String,
-    pub(super) upstream: String,
-    /// Groups that have access. If empty, all users have access.
-    pub(super) groups: Vec<String>,
-}
-
-/// Argument `HOST=URL`: an application's public host and its upstream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Protected {
-    pub(super) host: String,
-    pub(super) upstream: String,
-}
-
-impl Protected {
-    /// Parses the argument. Host and upstream are validated later, with the whole configuration.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((host, upstream)) if !host.is_empty() && !upstream.is_empty() => {
-                Ok(Self { host: host.to_ascii_lowercase(), upstream: upstream.trim_end_matches('/').to_owned() })
-            }
-            _ => Err("write HOST=URL, such as wiki.example.com=http://127.0.0.1:8081".to_owned()),
-        }
-    }
-
-    /// Returns a name for the application that is not in `used_names`: the first label of its host
-    /// after a wildcard, or else all labels.
-    pub(super) fn name(&self, used_names: &[&str]) -> String {
-        let word = |text: &str| text.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-        let host = self.host.trim_start_matches("*.");
-        let first = word(host.split('.').next().unwrap_or_default());
-        if used_names.contains(&first.as_str()) { word(host) } else { first }
-    }
-}
+use sealgate_config::{Config, ConfigFault, Difference, NewApp};
 
 /// Adds an application at the end of the file.
 pub(super) fn add_app(document: &mut DocumentMut, app: &NewApp) -> Result<(), CommandFailure> {
-    // Tables without positions could be written before a table that belongs to another application.
     let end = last_position(document.as_table());
-    let mut rule = Table::new();
-    rule.set_position(Some(end + 2));
-    rule.insert("path", value("/"));
-    rule.insert("access", value("signed_in"));
-    if !app.groups.is_empty() {
-        rule.insert("groups", value(app.groups.iter().collect::<Array>()));
-    }
-    let mut rules = ArrayOfTables::new();
-    rules.push(rule);
-    let mut table = Table::new();
-    table.set_position(Some(end + 1));
-    table.insert("name", value(&app.name));
-    if let Some(title) = &app.title {
-        table.insert("title", value(title));
-    }
-    table.insert("host", value(&app.host));
-    table.insert("upstreams", value([&app.upstream].into_iter().collect::<Array>()));
-    table.insert("route", Item::ArrayOfTables(rules));
-    apps(document)?.push(table);
+    apps(document)?.push(app.table(end + 1));
     Ok(())
 }
 
@@ -281,16 +223,5 @@ mod tests {
         add_app(&mut document, &chat()).unwrap();
         let text = document.to_string();
         assert!(text.starts_with(&format!("{FILE}\n{rule}")), "{text}");
-    }
-
-    #[test]
-    fn a_name_is_the_first_label_unless_it_is_taken() {
-        let wiki = Protected::parse("Wiki.example.com:8443=http://127.0.0.1:8081/").unwrap();
-        assert_eq!((wiki.host.as_str(), wiki.upstream.as_str()), ("wiki.example.com:8443", "http://127.0.0.1:8081"));
-        assert_eq!(wiki.name(&[]), "wiki");
-        assert_eq!(wiki.name(&["wiki"]), "wiki-example-com-8443");
-        for text in ["wiki.example.com", "=http://127.0.0.1", "wiki.example.com="] {
-            assert!(Protected::parse(text).is_err(), "{text}");
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::Read as _;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,17 +12,10 @@ use super::output::{Output, printable};
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_admin::{Answer, UserRef, arguments};
 use sealgate_config::LoginAccount;
-use sealgate_core::tokens::bearer::BearerHolder;
 use sealgate_domain::assurance::AssuranceLevel;
-use sealgate_domain::client::ClientId;
-use sealgate_domain::oauth::claims::AccessTokenClaims;
-use sealgate_domain::oauth::jwt;
-use sealgate_domain::oauth::jwt::Unverified;
-use sealgate_domain::oauth::trusted_token::{ForeignFault, Signed, claimed_issuer};
-use sealgate_domain::service::ServiceClient;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Subject, User};
-use sealgate_gateway::{Asker, Explanation, IdentityHeader, explain};
+use sealgate_domain::user::User;
+use sealgate_gateway::{Asker, ExplainedToken, Explanation, IdentityHeader, explain};
 use sealgate_system::clock::{Clock as _, SystemClock};
 
 /// Maximum length of a token on standard input, in bytes.
@@ -75,14 +67,8 @@ pub(super) fn run(
         (None, None) => (Asker::Anonymous, None),
     };
     let mut explanation = explain(access.config(), &method, &url, &asker, from, now).map_err(CommandFailure::line)?;
-    // On a public route the gateway ignores the token. On any other route it refuses an invalid
-    // token before it checks the route's other conditions.
-    if let Some(claim) = fault
-        && !explanation.forwarded
-        && explanation.reason == "unauthenticated"
-    {
-        (explanation.reason, explanation.claim) = ("invalid_token", claim);
-        explanation.status = explanation.status(false);
+    if let Some(claim) = fault {
+        explanation = explanation.with_invalid_token(claim);
     }
     let advice = match explanation.reason {
         "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER"),
@@ -115,50 +101,21 @@ fn by_token(
     access: &mut StoreAccess,
     now: UnixTime,
 ) -> Result<Result<Asker, Option<&'static str>>, CommandFailure> {
-    if let Some(asker) = by_foreign_token(token, access, now) {
-        return Ok(asker);
-    }
-    let Some(token) = Unverified::parse(token) else { return Ok(Err(None)) };
-    if !token.is(jwt::ACCESS_TOKEN) {
-        return Ok(Err(Some("typ")));
-    }
-    let Some(claims) = token.claims::<AccessTokenClaims>() else { return Ok(Err(None)) };
-    if claims.iss != access.config().issuer.as_str() {
-        return Ok(Err(Some("iss")));
-    }
-    if now >= claims.exp {
-        return Ok(Err(Some("exp")));
-    }
-    let Some(client) = ClientId::parse(&claims.client_id) else { return Ok(Err(None)) };
-    let mut show = |client: &ClientId| match access.ask(&Command::Client(ClientCommand::Show(client.clone().into())))? {
-        Answer::Client(client) => Ok(client),
-        _ => Err(CommandFailure::other_answer()),
+    let token = match ExplainedToken::parse(token, access.config(), now) {
+        Ok(ExplainedToken::Own(token)) => token,
+        Ok(ExplainedToken::Foreign(foreign)) => return Ok(Ok(Asker::Foreign(foreign))),
+        Err(claim) => return Ok(Err(claim)),
     };
-    let (holder, vouched_for) = if claims.is_of_service() {
-        let shown = show(&client)?;
-        let Some(service) = shown.service.clone() else { return Ok(Err(Some("sub"))) };
-        let (name, groups) = (shown.client_name.clone(), service.groups);
-        (BearerHolder::Client(Arc::new(ServiceClient { id: client, name, groups })), shown.vouched_for)
-    } else {
-        let Some(subject) = Subject::parse(&claims.sub) else { return Ok(Err(None)) };
-        let vouched_for = show(&client)?.vouched_for;
-        let user = find(UserRef::Sub(subject), access)?;
-        if !user.is_enabled() {
-            return Ok(Err(Some("sub")));
+    let show = Command::Client(ClientCommand::Show(token.client.clone().into()));
+    let Answer::Client(client) = access.ask(&show)? else { return Err(CommandFailure::other_answer()) };
+    Ok(match (token.subject, client.service.clone()) {
+        (Some(subject), _) => {
+            let user = find(UserRef::Sub(subject), access)?;
+            token.of_user(user, client.vouched_for)
         }
-        (BearerHolder::User(Arc::new(user)), vouched_for)
-    };
-    Ok(Ok(Asker::Token { claims: Box::new(claims), holder, vouched_for }))
-}
-
-/// Returns the holder of another issuer's token, like [`by_token`], if an application accepts the
-/// issuer. Returns `None` for every other token.
-fn by_foreign_token(token: &str, access: &StoreAccess, now: UnixTime) -> Option<Result<Asker, Option<&'static str>>> {
-    let claimed = claimed_issuer(token)?;
-    let mut trusted = access.config().trusted_issuers.iter().map(|issuer| &issuer.terms);
-    let terms = trusted.find(|terms| terms.issuer == claimed)?;
-    let judged = Signed::parse(token, terms).and_then(|signed| signed.judged(terms, now));
-    Some(judged.map(|foreign| Asker::Foreign(Box::new(foreign))).map_err(ForeignFault::claim))
+        (None, Some(service)) => Ok(token.of_service(client.client_name.clone(), service.groups, client.vouched_for)),
+        (None, None) => Err(Some("sub")),
+    })
 }
 
 fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure> {

@@ -21,6 +21,7 @@ mod issuer;
 mod login;
 mod mail;
 mod maintenance;
+mod new_app;
 mod preset;
 pub mod request_fields;
 mod resources;
@@ -63,6 +64,7 @@ pub use issuer::{IssuerUrl, KeySource, TrustedIssuer, authority, is_loopback_hos
 pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use maintenance::Maintenance;
+pub use new_app::{NewApp, Protected};
 pub use resources::{AppScope, service_problem};
 pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};

@@ -12,9 +12,11 @@ use crate::answers::Answers;
 use crate::audit::AuditLog;
 use crate::endorsing;
 use crate::limits::RequestLimits;
+use crate::overview::OverviewCache;
 use crate::password::Passwords;
+use crate::refusals::RecentRefusals;
 use crate::sources::Sources;
-use crate::status::{EnrolmentStatus, RotationStatus, UpstreamStates};
+use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
@@ -69,10 +71,16 @@ pub struct Sealgate {
     pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
     pub upstreams: Arc<UpstreamStates>,
+    /// Certificates that the listeners present.
+    pub certificates: Arc<ServedCertificates>,
     /// Number of users with each second factor.
     pub enrolment: Arc<EnrolmentStatus>,
     /// List of all users, for the console.
     pub user_lists: UserLists,
+    /// Figures of the console's overview.
+    pub overview: OverviewCache,
+    /// Recent refusals of the gateway.
+    pub refusals: Arc<RecentRefusals>,
     /// Limits of requests and of password guesses.
     pub limits: Arc<RequestLimits>,
     pub passwords: Arc<Passwords>,
@@ -143,8 +151,11 @@ impl Parts {
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
+            certificates: Arc::default(),
             enrolment: Arc::default(),
             user_lists: UserLists::default(),
+            overview: OverviewCache::default(),
+            refusals: Arc::default(),
             limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
             pages: Arc::new(Pages::new(&config.pages)),

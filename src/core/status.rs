@@ -1,5 +1,6 @@
 //! Last results of background work, for pages, readiness and metrics.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
@@ -32,6 +33,23 @@ impl UpstreamStates {
             }
         }
         servers
+    }
+}
+
+/// Certificates that the listeners present, each with its file and expiry, as last reported by the
+/// edge.
+#[derive(Debug, Default)]
+pub struct ServedCertificates(Mutex<Vec<(PathBuf, i64)>>);
+
+impl ServedCertificates {
+    /// Replaces the certificates. The expiry is in seconds since 1970.
+    pub fn set(&self, served: Vec<(PathBuf, i64)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = served;
+    }
+
+    /// Returns the certificates.
+    pub fn all(&self) -> Vec<(PathBuf, i64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

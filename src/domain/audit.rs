@@ -96,13 +96,15 @@ pub enum AuditKind {
     KeysChanged,
     /// An administrator accepted that many accounts of a directory are gone.
     DirectoryLossAccepted,
+    /// A queued message was retried or deleted, or a test message was sent.
+    MailChanged,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -149,6 +151,7 @@ impl AuditKind {
         Self::InvitationWithdrawn,
         Self::KeysChanged,
         Self::DirectoryLossAccepted,
+        Self::MailChanged,
         Self::ConfigurationReloaded,
     ];
 
@@ -201,6 +204,7 @@ impl AuditKind {
             Self::InvitationWithdrawn => "invitation_withdrawn",
             Self::KeysChanged => "keys_changed",
             Self::DirectoryLossAccepted => "directory_loss_accepted",
+            Self::MailChanged => "mail_changed",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }
     }

@@ -15,6 +15,7 @@ mod decide;
 mod destination;
 mod encoding;
 mod explain;
+mod explained_token;
 mod forward_auth;
 mod headers;
 mod own;
@@ -40,6 +41,7 @@ use http::HeaderValue;
 pub use decide::GateOutcome;
 pub use decide::Gateway;
 pub use explain::{Asker, ExplainedUpstream, Explanation, IdentityHeader, explain};
+pub use explained_token::{ExplainedToken, OwnToken};
 pub use work::take as take_work;
 
 use sealgate_core::web::cookie;

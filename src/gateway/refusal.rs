@@ -19,15 +19,23 @@ use crate::sign_in::login;
 use crate::sign_in::login::{First, SignInRequest};
 use crate::sign_in::return_path::ReturnPath;
 use sealgate_config::Access;
+use sealgate_core::refusals::RecentRefusal;
 use sealgate_core::web::failure::error;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
 use sealgate_pages::Problem;
 
+/// Remembers a refusal for the console. Redirects to a sign-in are no refusals.
+fn remember(ctx: &AppRequest<'_>, reason: &'static str, subject: Option<String>) {
+    let (method, path) = (ctx.head.method.as_str(), ctx.head.uri.path());
+    ctx.sealgate.refusals.add(&ctx.app.name, RecentRefusal::new(ctx.now, method, path, reason, subject));
+}
+
 /// Refuses a path that servers may read in different ways.
 pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = ambiguous.as_str(), "refused an ambiguous path");
+    remember(ctx, ambiguous.as_str(), None);
     let refusal = Refusal::invalid_request(ambiguous.description());
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
@@ -35,6 +43,7 @@ pub(super) fn refuse_path(ctx: &AppRequest<'_>, ambiguous: Ambiguous) -> GateRep
 /// Refuses a path for which the application has no rule.
 pub(super) fn refuse_without_rule(ctx: &AppRequest<'_>) -> GateReply {
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "unopened", "refused");
+    remember(ctx, "unopened", None);
     let refusal = Refusal::new(ErrorCode::AccessDenied, "No rule of the application has this path.");
     GateReply::new("unopened", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::NotFound))
 }
@@ -46,6 +55,7 @@ pub(super) fn refuse_without_rule(ctx: &AppRequest<'_>) -> GateReply {
 pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, reason = "method_case", "refused");
+    remember(ctx, "method_case", None);
     let refusal = Refusal::invalid_request("The method must be in upper case.");
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
@@ -55,6 +65,7 @@ pub(super) fn refuse_spelled_method(ctx: &AppRequest<'_>) -> GateReply {
 pub(super) fn refuse_repeated(ctx: &AppRequest<'_>, field: &HeaderName) -> GateReply {
     let (request_id, app) = (&ctx.origin.request_id, &ctx.app.name);
     tracing::info!(request_id, app, field = field.as_str(), reason = "repeated_field", "refused");
+    remember(ctx, "repeated_field", None);
     let refusal = Refusal::invalid_request("A header field is repeated that may occur only once.");
     GateReply::new("ambiguous", ctx.refuse(StatusCode::BAD_REQUEST, &refusal, Problem::InvalidRequest))
 }
@@ -68,6 +79,7 @@ pub(super) fn refuse_method(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRep
         reason = "method",
         "refused"
     );
+    remember(ctx, "method", None);
     let refusal = Refusal::new(ErrorCode::MethodNotAllowed, "No rule of this path allows the method.");
     let answer = ctx.refuse(StatusCode::METHOD_NOT_ALLOWED, &refusal, Problem::InvalidRequest);
     GateReply::new("method", answer.with(ALLOW, &place.methods(ctx.origin.known_address()).join(", ")))
@@ -85,6 +97,7 @@ pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRe
         reason = "network",
         "refused"
     );
+    remember(ctx, "network", None);
     let refusal = Refusal::new(ErrorCode::AccessDenied, "This resource is not available from this network.");
     GateReply::new("network", ctx.refuse(StatusCode::FORBIDDEN, &refusal, Problem::Network))
 }
@@ -96,6 +109,7 @@ pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRe
 pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
+    remember(ctx, "invalid_token", None);
     GateReply::new("invalid_token", challenge(ctx, None, Some(&INVALID)))
 }
 
@@ -119,6 +133,9 @@ pub(super) async fn refuse(
         );
     }
     let by_browser = !credential.is_by_token() && navigation::is_navigation(ctx.head);
+    if let Some(who) = who.filter(|_| !(by_browser && matches!(refused, Refused::Acr(_) | Refused::TooOld(_)))) {
+        remember(ctx, refused.as_str(), Some(who.name()));
+    }
     let answer = match (refused, who) {
         // Microsoft Office follows redirects itself and passes the last URL to the browser. Without
         // a redirect, the browser opens the requested page.

@@ -207,6 +207,7 @@ impl Words {
             AuditKind::InvitationWithdrawn => self.event_invitation_withdrawn(),
             AuditKind::KeysChanged => self.event_keys_changed(),
             AuditKind::DirectoryLossAccepted => self.event_directory_loss_accepted(),
+            AuditKind::MailChanged => self.event_mail_changed(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
         }
     }

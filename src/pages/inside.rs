@@ -72,12 +72,16 @@ pub enum Done {
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
+    /// A new signing key was published.
+    KeyRotated,
+    MailRetried,
+    MailDeleted,
     /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 26] = [
+    const ALL: [(Self, &'static str); 29] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -103,6 +107,9 @@ impl Done {
         (Self::UserInvited, "user-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
+        (Self::KeyRotated, "key-rotated"),
+        (Self::MailRetried, "mail-retried"),
+        (Self::MailDeleted, "mail-deleted"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -143,6 +150,9 @@ impl Done {
             Self::UserInvited => t.done_user_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
+            Self::KeyRotated => t.done_key_rotated(),
+            Self::MailRetried => t.done_mail_retried(),
+            Self::MailDeleted => t.done_mail_deleted(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }
@@ -160,10 +170,12 @@ pub(super) enum MenuEntry {
     AppPasswords,
     AppLogins,
     Activity,
+    Overview,
     Clients,
     Users,
     Groups,
     Keys,
+    Mail,
     Apps,
     Settings,
     Audit,
@@ -182,8 +194,17 @@ impl MenuEntry {
         Self::Activity,
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 7] =
-        [Self::Clients, Self::Apps, Self::Users, Self::Groups, Self::Audit, Self::Keys, Self::Settings];
+    const ADMINISTRATOR: [Self; 9] = [
+        Self::Overview,
+        Self::Users,
+        Self::Groups,
+        Self::Apps,
+        Self::Clients,
+        Self::Audit,
+        Self::Keys,
+        Self::Mail,
+        Self::Settings,
+    ];
 
     pub(super) fn path(self) -> &'static str {
         match self {
@@ -196,11 +217,13 @@ impl MenuEntry {
             Self::AppPasswords => "/account/app-passwords",
             Self::AppLogins => "/account/app-logins",
             Self::Activity => "/account/activity",
-            Self::Clients => "/console",
+            Self::Overview => "/console",
+            Self::Clients => "/console/clients",
             Self::Users => "/console/users",
             Self::Groups => "/console/groups",
             Self::Keys => "/console/keys",
-            Self::Apps => "/console/applications",
+            Self::Mail => "/console/mail",
+            Self::Apps => "/console/apps",
             Self::Settings => "/console/settings",
             Self::Audit => "/console/audit",
         }
@@ -217,10 +240,12 @@ impl MenuEntry {
             Self::AppPasswords => t.menu_app_passwords(),
             Self::AppLogins => t.menu_app_logins(),
             Self::Activity => t.menu_activity(),
+            Self::Overview => t.menu_overview(),
             Self::Clients => t.menu_clients(),
             Self::Users => t.menu_users(),
             Self::Groups => t.user_groups(),
             Self::Keys => t.menu_keys(),
+            Self::Mail => t.menu_mail(),
             Self::Apps => t.menu_apps(),
             Self::Settings => t.menu_settings(),
             Self::Audit => t.menu_audit(),
@@ -260,7 +285,7 @@ impl Inside<'_> {
     /// Returns the link from the account to the console, or from the console to the account.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
         match (current.in_console(), self.console) {
-            (false, Some(_)) => Some((MenuEntry::Clients, self.frame.t.menu_console())),
+            (false, Some(_)) => Some((MenuEntry::Overview, self.frame.t.menu_console())),
             (false, None) => None,
             (true, _) => Some((MenuEntry::Profile, self.frame.t.menu_account())),
         }

@@ -254,8 +254,8 @@ pub(super) fn has_home(config: &Config) -> bool {
 }
 
 const USERS: &str = "/console/users";
-const CLIENTS: &str = "/console";
-const CLIENT: &str = "/console/clients";
+const CLIENTS: &str = "/console/clients";
+const APPS: &str = "/console/apps";
 
 /// Query parameter that names an application, on the page of names and passwords at applications.
 const APP: &str = "app";
@@ -294,7 +294,8 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     };
     let (page, item) = match page.rsplit_once('/') {
         Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
-        Some((CLIENT, id)) if id != "new" && ClientId::parse(id).is_some() => (CLIENTS, Some(id)),
+        Some((CLIENTS, id)) if id != "new" && ClientId::parse(id).is_some() => (CLIENTS, Some(id)),
+        Some((APPS, name)) if is_app_name(name) => (APPS, Some(name)),
         _ => (page, None),
     };
     let state = match form {
@@ -315,7 +316,8 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     let page = match path {
         USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
         app_logins::PAGE => item.filter(|app| form.is_none() && is_app_name(app)).map(app_login_page),
-        CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENT}/{}", id.as_str())),
+        CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENTS}/{}", id.as_str())),
+        APPS => item.filter(|name| is_app_name(name)).map(|name| format!("{APPS}/{name}")),
         _ => None,
     };
     let page = page.unwrap_or_else(|| path.to_owned());
@@ -343,7 +345,13 @@ mod tests {
     #[test]
     fn sign_in_returns_to_the_page_with_its_id_and_form() {
         let (user, form) = (Subject::from_random([1; 16]), "f".repeat(FORM_LENGTH));
-        let pages = [format!("{USERS}/{user}"), format!("{CLIENT}/c1"), format!("{USERS}/new"), "/account".to_owned()];
+        let pages = [
+            format!("{USERS}/{user}"),
+            format!("{CLIENTS}/c1"),
+            format!("{APPS}/wiki"),
+            format!("{USERS}/new"),
+            "/account".to_owned(),
+        ];
         for page in pages.iter().flat_map(|page| [page.clone(), with_form(page, &form)]) {
             let (path, state) = request_for(&page);
             assert_eq!(requested(path, state.as_deref()), page);

@@ -56,6 +56,7 @@ pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredenti
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;
 pub use subjects::audit::AuditRecord;
+pub use subjects::console_counts::ConsoleCounts;
 pub use subjects::definitions::{ClientDefinition, ClientsDefined, DefineOutcome};
 pub use subjects::factors::FactorsChanged;
 pub use subjects::forms::{Form, MAX_FORM_BYTES};

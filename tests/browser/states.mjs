@@ -497,7 +497,16 @@ export const STATES = [
     },
   },
   { name: "account-activity", as: "first", show: at(`${ISSUER}/account/activity`) },
-  { name: "console-clients", as: "first", show: at(`${ISSUER}/console`) },
+  {
+    name: "console-overview", as: "first",
+    // The figures are counted when the first administrator opens the page.
+    async show(page) {
+      await page.goto(`${ISSUER}/console`);
+      for (let tries = 0; tries < 50 && (await page.locator("#overview-counting").count()) > 0; tries += 1) await page.reload();
+      await page.waitForSelector("#overview-users");
+    },
+  },
+  { name: "console-clients", as: "first", show: at(`${ISSUER}/console/clients`) },
   { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },
   {
     name: "console-client-wrong", as: "first",
@@ -565,7 +574,26 @@ export const STATES = [
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },
-  { name: "console-apps", as: "first", show: at(`${ISSUER}/console/applications`) },
+  { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
+  { name: "console-app", as: "first", show: at(`${ISSUER}/console/apps/legacy`) },
+  {
+    name: "console-check", as: "first",
+    async show(page, lane) {
+      await page.goto(`${ISSUER}/console/check?user=${encodeURIComponent(second(lane))}`);
+      await page.fill("#url", `${APP}/staff/`);
+      await page.click("#check-submit");
+      await page.waitForSelector("#check-outcome");
+    },
+  },
+  {
+    name: "console-new-app", as: "first",
+    async show(page) {
+      const fields = { "#host": "sohbet.example.test", "#upstream": "http://127.0.0.1:8082", "#title": "Sohbet", "#groups": "personel" };
+      await post(page, `${ISSUER}/console/new-app`, fields, "#app-new-check");
+      await page.waitForSelector("#section");
+    },
+  },
+  { name: "console-mail", as: "first", show: at(`${ISSUER}/console/mail`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
   {
     name: "console-audit-details", as: "first",

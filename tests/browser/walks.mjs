@@ -716,7 +716,7 @@ export const walksOf = (lane) => [
     name: "register a client and see its secret once",
     async go(enter) {
       const { page } = await enter();
-      await page.goto(`${ISSUER}/console`);
+      await page.goto(`${ISSUER}/console/clients`);
       await signInByKeys(page, first(lane));
       await press(page, "#client-new");
       // The page shows the error at its field and keeps the entered values.
@@ -756,7 +756,7 @@ export const walksOf = (lane) => [
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "#client-delete");
       await press(page, "#confirm");
-      await page.waitForURL(`${ISSUER}/console?**`);
+      await page.waitForURL(`${ISSUER}/console/clients?**`);
       await done(page);
       assert.equal(await page.locator(`a[href$="/${client}"]`).count(), 0);
     },
@@ -835,6 +835,33 @@ export const walksOf = (lane) => [
       await press(page, "#audit-show");
       await page.waitForURL(/zone=/);
       assert.equal(new URL(page.url()).searchParams.get("zone"), scripts ? "-180" : "0");
+    },
+  },
+  {
+    name: "find out why a user is refused",
+    async go(enter) {
+      const refused = await enter();
+      await refused.page.goto(`${APP}/staff/`);
+      await signInByKeys(refused.page, second(lane));
+      await refused.page.waitForURL(`${APP}/staff/`);
+      const { page } = await enter();
+      await page.goto(`${ISSUER}/console/apps/legacy`);
+      await signInByKeys(page, first(lane));
+      await page.waitForSelector("#app-refusals");
+      const refusals = page.locator("#app-refusals tbody tr", { hasText: second(lane) });
+      assert.match(await refusals.first().textContent(), /GET \/staff\/[^]*group/);
+      await type(page, "#url", `${APP}/staff/`);
+      await type(page, "#user", second(lane));
+      await press(page, "#check-submit");
+      await page.waitForSelector("#check-decision");
+      await awaits(page, "#check-decision");
+      assert.match(await page.textContent("#check-outcome"), /HTTP 403[^]*group/);
+      assert.match(await page.textContent("#check-rule"), /\/staff\/ signed_in, groups staff/);
+      // The rule of the whole application admits the same user.
+      await type(page, "#url", `${APP}/`);
+      await press(page, "#check-submit", "Space");
+      await page.waitForSelector("#check-headers");
+      assert.match(await page.textContent("#check-headers"), new RegExp(second(lane)));
     },
   },
   {

@@ -187,3 +187,25 @@ async fn an_application_without_tokens_publishes_no_scopes() {
     let reply = world.call("GET", "https://open.test/.well-known/oauth-protected-resource", &[]).await;
     assert_eq!(reply.json().get("scopes_supported"), None);
 }
+
+/// The console shows the refusals. Redirects to a sign-in are not refusals.
+#[tokio::test]
+async fn refusals_are_remembered_with_their_user_and_reason() {
+    let world = World::new().await;
+    let ben = Browser::new(&world);
+    ben.sign_in_at("https://desk.test/", BEN).await;
+    for _ in 0..2 {
+        ben.send("DELETE", "https://desk.test/records/7?token=secret", &[], "")
+            .await
+            .assert_refused(403, "access_denied");
+    }
+    world.call("PUT", "https://desk.test/records/7", &[]).await.assert_refused(405, "method_not_allowed");
+    let refusals = world.sealgate.refusals.of_app("desk");
+    let of =
+        |reason| refusals.iter().find(|refusal| refusal.reason == reason).unwrap_or_else(|| panic!("{refusals:?}"));
+    let by_ben = refusals.iter().find(|refusal| refusal.subject.is_some()).unwrap();
+    assert_eq!(by_ben.subject, Some(world.ben.sub.to_string()));
+    assert_eq!((by_ben.method.as_str(), by_ben.path.as_str(), by_ben.count), ("DELETE", "/records/7", 2));
+    assert_eq!((of("method").method.as_str(), &of("method").subject), ("PUT", &None));
+    assert_eq!(refusals.len(), 2, "{refusals:?}");
+}

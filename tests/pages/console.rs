@@ -10,7 +10,6 @@ use sealgate_domain::client::{
     ConsentRule,
 };
 use sealgate_domain::factors::FactorKind;
-use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
@@ -21,17 +20,17 @@ use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    AppLine, AppsPage, BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm,
-    ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage,
-    GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, KeysPage, LimitLine,
-    NewClientPage, NewUserPage, ResetState, SettingsPage, TypedProfile, UserAppLogins, UserFactors, UserField,
-    UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
+    BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm, ClientPage,
+    ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage, GroupFault,
+    GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, NewClientPage, NewUserPage, ResetState,
+    TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
     Named, html,
 };
 
+use crate::console_operation::operation_pages;
 use crate::sample::{AT, Sample};
 
 /// Returns the console pages in every state.
@@ -40,7 +39,7 @@ pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, 
     parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
 }
 
-fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, done: Option<Done>) -> Inside<'a> {
+pub(crate) fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, done: Option<Done>) -> Inside<'a> {
     let (frame, account) = (frame.clone(), sample.account);
     Inside {
         frame,
@@ -123,7 +122,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let unapproved = Client { state: ClientState::Disabled, approval: None, ..client(sample, false) };
     let both = [approved.clone(), unapproved.clone()];
     let page = |inside, clients, next| html(&ClientsPage { inside, clients, next });
-    let next = Some("/console?after=c1");
+    let next = Some("/console/clients?after=c1");
     for done in [
         Done::Client,
         Done::ClientDeleted,
@@ -134,6 +133,9 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         Done::Users,
         Done::UserInvited,
         Done::InvitationWithdrawn,
+        Done::KeyRotated,
+        Done::MailRetried,
+        Done::MailDeleted,
     ] {
         assert_eq!(Done::parse(done.as_str()), Some(done));
         let inside = inside(frame, sample, ConsoleRole::Administrator, Some(done));
@@ -590,57 +592,6 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let page = GroupConfirmPage { inside: inside(), csrf, name: client, to, total, uses, fields: &fields, back };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
-    all
-}
-
-/// Returns the pages about the operation of the provider in every state.
-fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, person, .. } = sample;
-    let mut all = Vec::new();
-    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
-    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
-
-    let at = AT.seconds();
-    let kid = "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg";
-    let key = |activate: Option<u64>, retire: Option<u64>, remove: Option<u64>| {
-        serde_json::json!({
-            "kid": kid, "created_at": at, "published_at": at, "activate_at": activate, "retire_at": retire,
-            "remove_at": remove,
-        })
-    };
-    let ring = |keys: &[serde_json::Value]| -> KeyRing {
-        serde_json::from_value(serde_json::json!({ "keys": keys })).expect("a ring")
-    };
-    let active = key(Some(at), None, None);
-    let keys = [
-        key(Some(at), Some(at), Some(at)),
-        key(Some(at), Some(at), Some(at + 60)),
-        active.clone(),
-        key(None, None, None),
-    ];
-    add("console-keys", html(&KeysPage { inside: inside(), ring: &ring(&keys), now: AT }));
-    add("console-keys-quiet", html(&KeysPage { inside: inside(), ring: &ring(&[active]), now: AT }));
-
-    let limits = [
-        LimitLine { path: Some("/oauth/token"), limit: Some(50), by_credential: true },
-        LimitLine { path: Some("/oauth/jwks"), limit: None, by_credential: false },
-        LimitLine { path: None, limit: Some(1), by_credential: false },
-    ];
-    let settings = SettingsPage {
-        inside: inside(),
-        issuer: "https://id.example.com",
-        limits: &limits,
-        sign_ins: Some(600),
-        failures_per_account: 10,
-        failures_per_address: 50,
-        window_minutes: 15,
-    };
-    add("console-settings", html(&settings));
-
-    let servers = [None, Some(true), Some(false)].map(|alive| (person.to_owned(), alive)).into();
-    let apps = [AppLine { name: client, address: "/account".into(), servers }];
-    add("console-apps", html(&AppsPage { inside: inside(), apps: &apps }));
-    add("console-apps-none", html(&AppsPage { inside: inside(), apps: &[] }));
     all
 }
 

@@ -6,6 +6,7 @@ mod account;
 #[allow(dead_code, clippy::print_stdout, reason = "what cargo runs of it, the test does not")]
 mod build_script;
 mod console;
+mod console_operation;
 mod factor;
 mod look;
 mod markup;

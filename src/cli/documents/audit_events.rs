@@ -78,6 +78,9 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::InvitationWithdrawn => "an invitation was withdrawn",
         AuditKind::KeysChanged => "the schedule of the signing keys changed",
         AuditKind::DirectoryLossAccepted => "an administrator accepted that many accounts of a directory are gone",
+        AuditKind::MailChanged => {
+            "a queued or undeliverable message was retried or deleted, or a test message was sent from the console"
+        }
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
     }
 }

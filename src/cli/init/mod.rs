@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 use self::place::{Place, systemctl};
 use self::questions::Questions;
 use self::text::{Draft, TlsTermination};
-use super::config_file::{NewFile, Protected};
+use super::config_file::NewFile;
 use super::failure::CommandFailure;
 use super::output::Output;
 use super::outside;
 use super::provision::{Provisioned, email};
 use crate::cli::output::printable;
 use sealgate_admin::hex;
-use sealgate_config::{Config, LETS_ENCRYPT, read_secret_file};
+use sealgate_config::{Config, LETS_ENCRYPT, Protected, read_secret_file};
 use sealgate_domain::user::Email;
 use sealgate_system::clock::{OsEntropy, random};
 

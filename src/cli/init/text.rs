@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
 
 use super::place::Place;
-use crate::cli::config_file::{NewApp, Protected, add_app, quoted};
+use crate::cli::config_file::{add_app, quoted};
 use crate::cli::failure::CommandFailure;
-use sealgate_config::{Config, IssuerUrl, LETS_ENCRYPT};
+use sealgate_config::{Config, IssuerUrl, LETS_ENCRYPT, NewApp, Protected};
 
 /// Paths at which distributions install SoftHSM's module.
 const SOFTHSM_MODULES: [&str; 6] = [

@@ -1,10 +1,14 @@
-//! Console pages for developers and administrators: the frame, the pages about operation (signing
-//! keys, applications, settings), and the confirmation of a change.
+//! Console pages for developers and administrators: the pages about signing keys and settings, and
+//! the confirmation of a change.
 
+mod apps;
 mod bulk;
+mod check_access;
 mod clients;
 mod form;
 mod groups;
+mod mail;
+mod overview;
 mod snippets;
 mod user_list;
 mod users;
@@ -16,10 +20,14 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
+pub use apps::{AppLine, AppPage, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine};
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
+pub use check_access::{AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin};
 pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use mail::{MailLine, MailPage, MailTemplatesPage};
+pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,
@@ -31,14 +39,42 @@ pub use users::{
 #[template(path = "console/keys.html")]
 pub struct KeysPage<'a> {
     pub inside: Inside<'a>,
+    pub csrf: &'a str,
     /// Keys, oldest first.
     pub ring: &'a KeyRing,
     pub now: UnixTime,
+    /// Next automatic rotation.
+    pub next_rotation: Option<UnixTime>,
+    /// Reason why a rotation failed.
+    pub problem: Option<&'a str>,
+}
+
+/// Page with the plan of a rotation, which asks for confirmation.
+#[derive(Template)]
+#[template(path = "console/key_plan.html")]
+pub struct KeyPlanPage<'a> {
+    pub inside: Inside<'a>,
+    pub csrf: &'a str,
+    /// Key that signs until the new key does.
+    pub active_key: Option<&'a str>,
+    /// Key that is already published and waits for its activation.
+    pub waiting_key: Option<&'a str>,
+    pub activate_at: UnixTime,
+    /// Time at which the current key is removed.
+    pub remove_at: UnixTime,
+    /// Fields of the form that asked for the rotation, without its CSRF token.
+    pub fields: &'a [(&'a str, &'a str)],
 }
 
 impl KeysPage<'_> {
     fn next_change(&self) -> Option<UnixTime> {
         self.ring.next_change(self.now)
+    }
+
+    /// Returns whether the ring already has a key that signs next.
+    fn is_rotating(&self) -> bool {
+        let now = self.ring.at(self.now);
+        self.ring.own().any(|key| key.activate_at.is_some_and(|at| at > now))
     }
 
     fn state(&self, key: &KeyLife) -> Markup {
@@ -59,25 +95,6 @@ impl KeysPage<'_> {
         let remove = key.remove_at.map(|at| t.key_remove_at(t.moment(&at)));
         std::iter::once(published).chain(activate).chain(retire).chain(remove)
     }
-}
-
-/// Page of the applications behind the gateway.
-#[derive(Template)]
-#[template(path = "console/apps.html")]
-pub struct AppsPage<'a> {
-    pub inside: Inside<'a>,
-    /// Applications in the operator's order.
-    pub apps: &'a [AppLine<'a>],
-}
-
-/// Application behind the gateway.
-#[derive(Debug, Clone)]
-pub struct AppLine<'a> {
-    pub name: &'a str,
-    pub address: String,
-    /// Addresses of the application's servers. Each has a flag that is true if the server accepts
-    /// connections, and `None` before the first check.
-    pub servers: Vec<(String, Option<bool>)>,
 }
 
 /// Page with the provider's addresses and the rate limits.

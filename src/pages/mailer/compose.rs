@@ -126,7 +126,9 @@ fn link(mail: &Mail, issuer: &IssuerUrl) -> Result<Option<String>, ComposeError>
         Mail::AddressChanged { token, .. } => with_token(UNDO_PATH, token),
         // The page asks users to sign in first if necessary.
         Mail::AccountExists { .. } => Ok(Some(format!("{}/account", issuer.as_str()))),
-        Mail::Notice { notice: Notice::ClientNeedsApproval, .. } => Ok(Some(format!("{}/console", issuer.as_str()))),
+        Mail::Notice { notice: Notice::ClientNeedsApproval, .. } => {
+            Ok(Some(format!("{}/console/clients", issuer.as_str())))
+        }
         // A user whose second factors were reset can reach only the sign-in page.
         Mail::Notice { notice, .. } if *notice != Notice::FactorsReset => {
             Ok(Some(format!("{}/account/security", issuer.as_str())))

@@ -107,7 +107,7 @@ impl EventNames {
         Ok(EventLine { event, administrator, subject, party })
     }
 
-    async fn user(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Named, StoreError> {
+    pub(crate) async fn user(&mut self, ctx: &RequestContext<'_>, subject: Subject) -> Result<Named, StoreError> {
         let name = if let Some(known) = self.people.get(&subject) {
             known.clone()
         } else {

@@ -174,7 +174,7 @@ async fn command(
 ) -> Result<Response, Failure> {
     execute(ctx, console_user, Command::Client(command)).await?;
     let page = match done {
-        Done::ClientDeleted => "/console".to_owned(),
+        Done::ClientDeleted => "/console/clients".to_owned(),
         _ => format!("/console/clients/{}", last_segment(ctx)),
     };
     Ok(Response::see_other(&visitor::done(ctx, &page, done)))

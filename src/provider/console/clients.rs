@@ -1,4 +1,4 @@
-//! `/console` and `/console/clients/new`: the list of clients, and registration of a new one.
+//! `/console/clients` and `/console/clients/new`: the list of clients, and registration of a new one.
 
 use http::{Method, StatusCode};
 
@@ -44,7 +44,7 @@ pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &Consol
             break;
         }
     }
-    let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console?after={after}")));
+    let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console/clients?after={after}")));
     let page = ClientsPage { inside: console_user.inside(ctx), clients: &clients, next: next.as_deref() };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

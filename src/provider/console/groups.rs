@@ -84,7 +84,7 @@ fn page_number(ctx: &RequestContext<'_>) -> Result<usize, Failure> {
 }
 
 /// Returns the path and query of a page of a group's members, from page 0.
-fn page_of(group: &str, number: usize) -> String {
+pub(super) fn page_of(group: &str, number: usize) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.append_pair("name", group);
     if number > 0 {

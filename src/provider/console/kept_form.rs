@@ -28,9 +28,9 @@ const MAX_BYTES: usize = 16 * 1024;
 /// Application name under which the console's forms are stored. No real application can have it.
 const CONSOLE: &str = "~console";
 
-/// Fields that are not stored: the tokens of the page and the confirmation. Passwords are not stored
-/// either.
-const NOT_KEPT: [&str; 3] = ["csrf", "once", "sure"];
+/// Fields that are not stored: the tokens of the page, the confirmation, and an access token.
+/// Passwords are not stored either.
+const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "token"];
 
 /// Returns the fields to store, as a form.
 fn kept_fields(form: &Params) -> String {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn passwords_and_tokens_are_not_stored() {
-        let sent = "csrf=c&once=o&sure=yes&app=wiki&app_username=ben&app_password=secret&password=other";
+        let sent = "csrf=c&once=o&sure=yes&token=t&app=wiki&app_username=ben&app_password=secret&password=other";
         let form = Params::parse(sent.as_bytes()).unwrap();
         assert_eq!(kept_fields(&form), "app=wiki&app_username=ben");
     }

@@ -5,11 +5,13 @@
 //! their own clients. Some actions also require an administrator. Each change is a form with a CSRF
 //! token, which is bound to the user and to the page's path.
 //!
-//! This module contains the read-only pages `/console/keys`, `/console/applications` and
-//! `/console/settings`. The other pages have modules of their own.
+//! This module contains the read-only page `/console/settings`. The other pages have modules of
+//! their own.
 
+mod app;
 mod audit;
 mod bulk;
+mod check_access;
 mod client;
 mod client_test;
 mod clients;
@@ -17,6 +19,10 @@ mod confirmation;
 mod form;
 mod groups;
 mod kept_form;
+mod keys;
+mod mail;
+mod new_app;
+mod overview;
 mod user;
 mod user_list;
 mod user_profile;
@@ -36,12 +42,13 @@ use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{AppLine, AppsPage, KeysPage, LimitLine, SettingsPage};
+use sealgate_pages::console::{LimitLine, SettingsPage};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 
 /// Page of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Area {
+    Overview,
     Clients,
     NewClient,
     Client,
@@ -54,7 +61,12 @@ pub(super) enum Area {
     Groups,
     Group,
     Keys,
+    Mail,
+    MailTemplates,
     Apps,
+    App,
+    NewApp,
+    CheckAccess,
     Settings,
     Audit,
     AuditExport,
@@ -64,9 +76,13 @@ impl Area {
     /// Returns the lowest role that may open the page.
     fn least(self) -> ConsoleRole {
         match self {
-            Self::Clients | Self::NewClient | Self::Client | Self::ClientTest | Self::ClientTestCallback => {
-                ConsoleRole::Developer
-            }
+            // The overview leads developers to their clients.
+            Self::Overview
+            | Self::Clients
+            | Self::NewClient
+            | Self::Client
+            | Self::ClientTest
+            | Self::ClientTestCallback => ConsoleRole::Developer,
             Self::Users
             | Self::NewUser
             | Self::User
@@ -74,7 +90,12 @@ impl Area {
             | Self::Groups
             | Self::Group
             | Self::Keys
+            | Self::Mail
+            | Self::MailTemplates
             | Self::Apps
+            | Self::App
+            | Self::NewApp
+            | Self::CheckAccess
             | Self::Settings
             | Self::Audit
             | Self::AuditExport => ConsoleRole::Administrator,
@@ -85,6 +106,7 @@ impl Area {
 pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
     let console_user = ConsoleUser::enter(ctx, area.least()).await?;
     match area {
+        Area::Overview => overview::overview_page(ctx, &console_user).await,
         Area::Clients => clients::clients_page(ctx, &console_user).await,
         Area::NewClient => clients::register(ctx, &console_user).await,
         Area::Client => client::client_page(ctx, &console_user).await,
@@ -96,8 +118,13 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
         Area::Group => groups::members_page(ctx, &console_user).await,
-        Area::Keys => keys_page(ctx, &console_user).await,
-        Area::Apps => Ok(apps_page(ctx, &console_user)),
+        Area::Keys => keys::keys_page(ctx, &console_user).await,
+        Area::Mail => mail::mail_page(ctx, &console_user).await,
+        Area::MailTemplates => mail::templates_page(ctx, &console_user),
+        Area::Apps => Ok(app::apps_page(ctx, &console_user).await),
+        Area::App => app::app_page(ctx, &console_user).await,
+        Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
+        Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
         Area::Settings => Ok(settings_page(ctx, &console_user)),
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit::export(ctx).await,
@@ -213,32 +240,6 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
-}
-
-async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let ring = ctx.sealgate.store.key_ring().await?;
-    let page = KeysPage { inside: console_user.inside(ctx), ring: &ring, now: ctx.now };
-    Ok(Response::page(StatusCode::OK, html(&page), None))
-}
-
-/// Shows the protected applications, and whether their upstreams accept connections.
-fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &ctx.sealgate.config;
-    let apps: Vec<AppLine<'_>> = config
-        .apps
-        .iter()
-        .map(|app| {
-            let state = ctx.sealgate.upstreams.for_app(&app.name);
-            let servers = if state.is_empty() {
-                app.all_upstreams().iter().map(|one| (one.to_string(), None)).collect()
-            } else {
-                state.into_iter().map(|(address, alive)| (address, Some(alive))).collect()
-            };
-            AppLine { name: app.called(), address: app.origin_pattern(&config.issuer), servers }
-        })
-        .collect();
-    let page = AppsPage { inside: console_user.inside(ctx), apps: &apps };
-    Response::page(StatusCode::OK, html(&page), None)
 }
 
 fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {

@@ -165,7 +165,7 @@ async fn input_of_developers_is_escaped_everywhere() {
     let evil = "\"'><script>alert(1)</script>";
     let page = register(&ben, &[("name", evil), ("description", evil)]).await;
     let id = element(&page, "client-id").unwrap();
-    for path in [format!("/console/clients/{id}"), format!("/console/try/{id}"), "/console".into()] {
+    for path in [format!("/console/clients/{id}"), format!("/console/try/{id}"), "/console/clients".into()] {
         let page = ben.get(&path).await;
         assert!(page.status == 200 && !page.text().contains("<script>"), "{path}");
         assert!(page.text().contains("&#60;script&#62;"), "{path}");
@@ -180,10 +180,10 @@ async fn applications_are_shown_with_their_servers() {
     let app = "[[app]]\nname = \"wiki\"\nhost = \"wiki.test\"\nupstreams = [\"http://127.0.0.1:9\"]\n[[app.route]]\npath = \"/\"\naccess = \"public\"";
     let provider = provider_with(app).await;
     let anna = signed_in(&provider, ANNA).await;
-    let page = anna.get("/console/applications").await;
+    let page = anna.get("/console/apps").await;
     assert!(page.text().contains("href=\"https://wiki.test/\"") && page.text().contains("Not checked yet"), "{page:?}");
     for (alive, words) in [(true, ">Up<"), (false, ">Down<")] {
         provider.sealgate.upstreams.set(vec![("wiki".to_owned(), "127.0.0.1:9".to_owned(), alive)]);
-        assert!(anna.get("/console/applications").await.text().contains(words));
+        assert!(anna.get("/console/apps").await.text().contains(words));
     }
 }

@@ -59,7 +59,7 @@ async fn an_administrators_approval_of_a_developers_client_counts() {
     assert!(!vouched_for(&provider, &id).await);
     let page = ben.get(&path).await;
     assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
-    assert!(ben.get("/console").await.text().contains("Not approved"));
+    assert!(ben.get("/console/clients").await.text().contains("Not approved"));
     // An action whose button is not shown is rejected.
     for action in ["approve", "revoke-approval"] {
         assert_eq!(press(&ben, &path, &[("action", action)]).await.status, 403);

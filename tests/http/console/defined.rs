@@ -26,7 +26,7 @@ async fn the_page_of_a_defined_client_names_the_file_and_has_no_forms() {
     let provider = with_shop().await;
     let anna = signed_in(&provider, ANNA).await;
     for (language, badge) in [("en", "In the configuration file"), ("tr", "Yapılandırma dosyasında")] {
-        let list = anna.get(&format!("/console?lang={language}")).await;
+        let list = anna.get(&format!("/console/clients?lang={language}")).await;
         assert_eq!(list.text().matches(badge).count(), 1, "{list:?}");
         let page = anna.get(&format!("/console/clients/shop?lang={language}")).await;
         assert!(page.text().contains(badge) && page.text().contains("id=\"client-configured\""), "{page:?}");

@@ -58,7 +58,7 @@ async fn a_resent_form_registers_a_client_once() {
     let form = fields(&page, &form(&[]));
     let secret = shown_once(&ben, "/console/clients/new", &form, "new-secret").await;
     assert_eq!(events(&provider, Kind::ClientRegistered).await, 1);
-    let list = ben.get("/console").await;
+    let list = ben.get("/console/clients").await;
     assert_eq!(list.text().matches("href=\"/console/clients/").count() - 1, 1, "{list:?}");
     assert!(secret.len() >= 32);
 

@@ -1,0 +1,218 @@
+//! `/console/check`: explains whether a request to an application is admitted, with the code of
+//! `sealgate explain`.
+
+use std::net::IpAddr;
+
+use http::{Method, StatusCode};
+
+use crate::console::{ConsoleUser, kept_form};
+use sealgate_admin::UserRef;
+use sealgate_config::{App, LoginAccount};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::user::User;
+use sealgate_gateway::{Asker, ExplainedToken, Explanation, explain};
+use sealgate_pages::console::{
+    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
+};
+use sealgate_pages::html;
+use sealgate_store::StoreError;
+
+/// Path of the page. The query parameters `url` and `user` fill in the form.
+pub(super) const PAGE: &str = "/console/check";
+
+/// Maximum length of a URL, in bytes.
+const MAX_URL_LENGTH: usize = 2000;
+
+/// Maximum length of an access token, in bytes.
+const MAX_TOKEN_LENGTH: usize = 16 * 1024;
+
+/// Shows the form (GET), or the result of a check (POST). A check changes nothing.
+pub(super) async fn check_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if ctx.head.method == Method::POST {
+        let input = Input::read(&console_user.form(ctx)?)?;
+        return Ok(match check(ctx, &input).await? {
+            Ok(outcome) => show(ctx, console_user, &input, None, Some(&outcome)),
+            Err(fault) => show(ctx, console_user, &input, Some(fault), None),
+        });
+    }
+    let input = match kept_form::take(ctx, console_user, PAGE).await? {
+        Some(form) => Input::read(&form)?,
+        None => Input::read(&ctx.query()?)?,
+    };
+    Ok(show(ctx, console_user, &input, None, None))
+}
+
+/// Input of the form.
+struct Input {
+    url: String,
+    method: String,
+    user: String,
+    level: String,
+    address: String,
+    /// Access token of the request. Its signature is not checked, and no page shows it.
+    token: String,
+}
+
+impl Input {
+    fn read(form: &Params) -> Result<Self, Failure> {
+        let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
+        let method = text("method")?;
+        Ok(Self {
+            url: text("url")?,
+            method: if method.is_empty() { "GET".to_owned() } else { method },
+            user: text("user")?,
+            level: text("level")?,
+            address: text("address")?,
+            token: text("token")?,
+        })
+    }
+
+    fn form(&self, fault: Option<CheckField>) -> CheckForm<'_> {
+        let Self { url, method, user, level, address, .. } = self;
+        CheckForm { url, method, user, level, address, fault }
+    }
+}
+
+fn show(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    input: &Input,
+    fault: Option<CheckField>,
+    outcome: Option<&AccessOutcome>,
+) -> Response {
+    let page = CheckAccessPage {
+        inside: console_user.inside(ctx),
+        csrf: &console_user.csrf(ctx),
+        form: &input.form(fault),
+        outcome,
+    };
+    Response::page(StatusCode::OK, html(&page), None)
+}
+
+/// Explains the request, or returns the field with an error.
+async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<AccessOutcome, CheckField>, Failure> {
+    if input.url.len() > MAX_URL_LENGTH || !is_absolute(&input.url) {
+        return Ok(Err(CheckField::Url));
+    }
+    if Method::from_bytes(input.method.as_bytes()).is_err() {
+        return Ok(Err(CheckField::Method));
+    }
+    let address = match input.address.as_str() {
+        "" => None,
+        text => match text.parse::<IpAddr>() {
+            Ok(address) => Some(address),
+            Err(_) => return Ok(Err(CheckField::Address)),
+        },
+    };
+    let user = match input.user.as_str() {
+        "" => None,
+        text => match UserRef::parse(text) {
+            None => return Ok(Err(CheckField::User)),
+            Some(user_ref) => match find(ctx, &user_ref).await? {
+                None => return Ok(Err(CheckField::NoUser)),
+                Some(user) => Some(user),
+            },
+        },
+    };
+    if !input.token.is_empty() && (user.is_some() || input.token.len() > MAX_TOKEN_LENGTH) {
+        return Ok(Err(CheckField::Token));
+    }
+    let (asker, invalid) = match &user {
+        // A disabled user has no session.
+        Some(user) if user.is_enabled() => {
+            (Asker::User(Box::new(user.clone()), AssuranceLevel::parse(&input.level)), None)
+        }
+        None if !input.token.is_empty() => match by_token(ctx, &input.token).await? {
+            Ok(asker) => (asker, None),
+            Err(claim) => (Asker::Anonymous, Some(claim)),
+        },
+        _ => (Asker::Anonymous, None),
+    };
+    let explained = explain(&ctx.sealgate.config, &input.method, &input.url, &asker, address, ctx.now);
+    // The method and the form of the URL are valid, so an error is about characters of the path.
+    let Ok(mut explanation) = explained else { return Ok(Err(CheckField::UrlCharacters)) };
+    if let Some(claim) = invalid {
+        explanation = explanation.with_invalid_token(claim);
+    }
+    Ok(Ok(outcome(ctx, explanation, user.as_ref(), address.is_none())))
+}
+
+/// Returns the holder of a token, or the claim that makes the token invalid.
+async fn by_token(ctx: &RequestContext<'_>, token: &str) -> Result<Result<Asker, Option<&'static str>>, StoreError> {
+    let token = match ExplainedToken::parse(token, &ctx.sealgate.config, ctx.now) {
+        Ok(ExplainedToken::Own(token)) => token,
+        Ok(ExplainedToken::Foreign(foreign)) => return Ok(Ok(Asker::Foreign(foreign))),
+        Err(claim) => return Ok(Err(claim)),
+    };
+    let Some(client) = ctx.sealgate.client(&token.client).await? else { return Ok(Err(Some("client_id"))) };
+    let vouched_for = client.is_vouched_for();
+    Ok(match (token.subject, client.service) {
+        (Some(subject), _) => match ctx.sealgate.store.user(subject).await? {
+            Some(user) => token.of_user(user, vouched_for),
+            None => Err(Some("sub")),
+        },
+        (None, Some(service)) => Ok(token.of_service(client.name, service.groups, vouched_for)),
+        (None, None) => Err(Some("sub")),
+    })
+}
+
+/// Returns whether the URL has a scheme and a host, as [`explain`] requires.
+fn is_absolute(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+}
+
+async fn find(ctx: &RequestContext<'_>, user_ref: &UserRef) -> Result<Option<User>, StoreError> {
+    let store = &ctx.sealgate.store;
+    match user_ref {
+        UserRef::Sub(sub) => store.user(*sub).await,
+        UserRef::Email(email) => store.user_by_email(email).await,
+        UserRef::Username(username) => store.user_by_username(username).await,
+    }
+}
+
+fn outcome(
+    ctx: &RequestContext<'_>,
+    explanation: Explanation,
+    user: Option<&User>,
+    has_no_address: bool,
+) -> AccessOutcome {
+    let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
+    let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
+    let note = match (reason, user) {
+        ("unauthenticated", Some(user)) if !user.is_enabled() => Some(CheckNote::UserDisabled),
+        ("unauthenticated", Some(_)) => Some(CheckNote::TokensOnly),
+        ("network", _) if has_no_address => Some(CheckNote::AddressMissing),
+        _ => None,
+    };
+    AccessOutcome {
+        is_forwarded: forwarded,
+        status,
+        reason,
+        app: app.map(|name| (name.clone(), title(&name).unwrap_or_default().to_owned())),
+        rule,
+        claim,
+        audience,
+        note,
+        headers: headers
+            .into_iter()
+            .map(|header| CheckedHeader {
+                name: header.name,
+                from: header.from,
+                is_sent: header.sent,
+                value: header.value,
+            })
+            .collect(),
+        login: login.map(|account| match account {
+            LoginAccount::OfUser => CheckedLogin::OfUser,
+            LoginAccount::Service { username, .. } => CheckedLogin::Service(username),
+        }),
+        upstream: upstream.map(|upstream| (upstream.servers.join(" "), upstream.path)),
+        user: user.map(|user| (user.sign_in_name().to_owned(), user.sub.to_string())),
+        groups: user.map(|user| user.all_groups().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,350 @@
+//! Console pages about the installation with sample data: overview, applications, access checks,
+//! keys, e-mail and settings.
+
+use sealgate_config::Access;
+use sealgate_domain::key_ring::KeyRing;
+use sealgate_domain::mail::MailKind;
+use sealgate_pages::console::{
+    AccessOutcome, AppLine, AppPage, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
+    CheckedLogin, CountedFigures, KeyPlanPage, KeysPage, LimitLine, MailLine, MailPage, MailTemplatesPage, NewAppForm,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, RuleLine, SettingsPage, SignInChart,
+};
+use sealgate_pages::{ConsoleRole, Frame, Named, html};
+
+use crate::console::inside;
+use crate::sample::{AT, Sample};
+
+const KID: &str = "BnBb5n1yDkJMl3_kCkBdSk9oQFTqDpDrHmRYuHtyCVg";
+
+/// Reasons of decisions. The last has no message of its own.
+const REASONS: [&str; 24] = [
+    "forwarded",
+    "own",
+    "no_application",
+    "unauthenticated",
+    "invalid_token",
+    "audience",
+    "client",
+    "unapproved_client",
+    "scope",
+    "user",
+    "group",
+    "acr",
+    "max_age",
+    "too_many_groups",
+    "unwritable_group",
+    "destination",
+    "below",
+    "maintenance",
+    "network",
+    "unopened",
+    "method",
+    "method_case",
+    "repeated_field",
+    "dot_segment",
+];
+
+type Pages = Vec<(String, String)>;
+
+/// Returns the pages in every state.
+pub(crate) fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let parts = [key_pages, overview_pages, app_pages, check_pages, mail_pages];
+    parts.iter().flat_map(|pages| pages(frame, sample)).collect()
+}
+
+fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let csrf = sample.csrf;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let at = AT.seconds();
+    let key = |activate: Option<u64>, retire: Option<u64>, remove: Option<u64>| {
+        serde_json::json!({
+            "kid": KID, "created_at": at, "published_at": at, "activate_at": activate, "retire_at": retire,
+            "remove_at": remove,
+        })
+    };
+    let ring = |keys: &[serde_json::Value]| -> KeyRing {
+        serde_json::from_value(serde_json::json!({ "keys": keys })).expect("a ring")
+    };
+    let active = key(Some(at), None, None);
+    let keys = [
+        key(Some(at), Some(at), Some(at)),
+        key(Some(at), Some(at), Some(at + 60)),
+        active.clone(),
+        key(None, None, None),
+    ];
+    let page = |keys: &[serde_json::Value], next_rotation, problem| {
+        html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, next_rotation, problem })
+    };
+    add("console-keys", page(&keys, Some(AT), None));
+    add("console-keys-quiet", page(std::slice::from_ref(&active), None, Some(sample.person)));
+    add("console-keys-rotating", page(&[active, key(Some(at + 60), None, None)], None, None));
+    for (name, active_key, waiting_key) in
+        [("first", None, None), ("next", Some(KID), None), ("waiting", Some(KID), Some(KID))]
+    {
+        let fields = [("action", "rotate"), ("once", "0nce")];
+        let (activate_at, remove_at) = (AT, AT);
+        let page =
+            KeyPlanPage { inside: inside(), csrf, active_key, waiting_key, activate_at, remove_at, fields: &fields };
+        add(&format!("console-key-plan-{name}"), html(&page));
+    }
+    let limits = [
+        LimitLine { path: Some("/oauth/token"), limit: Some(50), by_credential: true },
+        LimitLine { path: Some("/oauth/jwks"), limit: None, by_credential: false },
+        LimitLine { path: None, limit: Some(1), by_credential: false },
+    ];
+    let settings = SettingsPage {
+        inside: inside(),
+        issuer: "https://id.example.com",
+        limits: &limits,
+        sign_ins: Some(600),
+        failures_per_account: 10,
+        failures_per_address: 50,
+        window_minutes: 15,
+    };
+    add("console-settings", html(&settings));
+    all
+}
+
+fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let text = sample.person.to_owned();
+    let warnings = [
+        OverviewWarning::TokenNotReady,
+        OverviewWarning::NoActiveKey,
+        OverviewWarning::RotationFails(text.clone()),
+        OverviewWarning::UntrustedKeys(text.clone()),
+        OverviewWarning::ServersDown(1),
+        OverviewWarning::Unapproved(2),
+        OverviewWarning::MailsUndeliverable(3),
+        OverviewWarning::CertificateExpired(text.clone()),
+        OverviewWarning::CertificateExpires(text.clone(), 3),
+        OverviewWarning::ReloadRefused,
+        OverviewWarning::Configuration(text.clone()),
+    ];
+    let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };
+    let figures = CountedFigures {
+        at: AT,
+        users: 12,
+        sessions: 3,
+        clients: 4,
+        mails_waiting: 5,
+        mails_undeliverable: 6,
+        store_mebibytes: Some(7),
+        hours: chart(24),
+        days: chart(30),
+    };
+    let page = |is_busy: bool| {
+        let certificates = [(text.clone(), AT)];
+        html(&OverviewPage {
+            inside: inside(frame, sample, ConsoleRole::Administrator, None),
+            warnings: if is_busy { &warnings } else { &[] },
+            figures: is_busy.then_some(&figures),
+            servers: if is_busy { (1, 2) } else { (0, 0) },
+            apps: 3,
+            active_key: is_busy.then_some(KID),
+            is_token_ready: is_busy,
+            next_change: is_busy.then_some(AT),
+            certificates: if is_busy { &certificates } else { &[] },
+            mail_server: is_busy.then_some("mail.example.com"),
+            is_database: !is_busy,
+            version: "0.1.0",
+            loaded_at: AT,
+        })
+    };
+    vec![("console-overview".to_owned(), page(true)), ("console-overview-first".to_owned(), page(false))]
+}
+
+fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { client, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let servers = [None, Some(true), Some(false)].map(|alive| (person.to_owned(), alive));
+    let app = AppLine {
+        name: "wiki",
+        title: client,
+        address: "/account".into(),
+        servers: servers.into(),
+        is_in_maintenance: true,
+        sessions: Some(3),
+    };
+    let other =
+        AppLine { address: "https://*.example.com".into(), is_in_maintenance: false, sessions: None, ..app.clone() };
+    add("console-apps", html(&AppsPage { inside: inside(), apps: &[app.clone(), other.clone()] }));
+    add("console-apps-none", html(&AppsPage { inside: inside(), apps: &[] }));
+    let one = |text: &str| vec![text.to_owned()];
+    let rule = RuleLine {
+        path: "/".to_owned(),
+        methods: one("GET"),
+        access: Access::SignedIn,
+        groups: one(person),
+        users: one(person),
+        scopes: one("wiki:read"),
+        networks: one("10.0.0.0/8"),
+        levels: one("2"),
+        max_age_minutes: Some(5),
+    };
+    let open = |access| RuleLine {
+        path: "/x/".to_owned(),
+        methods: Vec::new(),
+        access,
+        groups: Vec::new(),
+        users: Vec::new(),
+        scopes: Vec::new(),
+        networks: Vec::new(),
+        levels: Vec::new(),
+        max_age_minutes: None,
+    };
+    let rules = [rule, open(Access::Public), open(Access::Bearer)];
+    let who = |name: Option<&str>, has_page| Named { id: "u1".into(), name: name.map(str::to_owned), has_page };
+    let whos = [None, Some(who(Some(person), true)), Some(who(None, false))];
+    let refusals: Vec<RefusalLine> = whos
+        .into_iter()
+        .enumerate()
+        .map(|(number, who)| RefusalLine {
+            at: AT,
+            method: "GET".to_owned(),
+            path: person.to_owned(),
+            reason: "group",
+            who,
+            count: number as u64 + 1,
+        })
+        .collect();
+    let groups = [(person.to_owned(), "/console/groups/members?name=x".to_owned(), 2)];
+    let page = |app: &AppLine<'_>, is_full: bool| {
+        html(&AppPage {
+            inside: inside(),
+            app,
+            client: "sealgate-app-wiki",
+            check: &CheckForm { url: "https://wiki.example.com/", method: "GET", ..CheckForm::default() },
+            check_csrf: csrf,
+            rules: if is_full { &rules } else { &[] },
+            groups: if is_full { &groups } else { &[] },
+            users: &if is_full { one(person) } else { Vec::new() },
+            is_for_all_users: is_full,
+            is_public: is_full,
+            refusals: if is_full { &refusals } else { &[] },
+        })
+    };
+    add("console-app", page(&app, true));
+    add("console-app-quiet", page(&other, false));
+    let form = NewAppForm { host: person.into(), title: person.into(), groups: person.into(), ..NewAppForm::default() };
+    let results = [
+        ("form", None),
+        ("input", Some(NewAppResult::Input)),
+        ("unreadable", Some(NewAppResult::Unreadable)),
+        ("valid", Some(NewAppResult::Section { text: person.into(), faults: Vec::new() })),
+        ("faults", Some(NewAppResult::Section { text: person.into(), faults: one(person) })),
+    ];
+    for (name, result) in results {
+        let page =
+            NewAppPage { inside: inside(), csrf, form: &form, result: result.as_ref(), file: "/etc/sealgate.toml" };
+        add(&format!("console-new-app-{name}"), html(&page));
+    }
+    all
+}
+
+fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { client, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let form = CheckForm { url: person, method: "GET", user: person, level: "2", address: "192.0.2.7", fault: None };
+    let mut add = |name: &str, form: &CheckForm<'_>, outcome: Option<&AccessOutcome>| {
+        let inside = inside(frame, sample, ConsoleRole::Administrator, None);
+        let page = CheckAccessPage { inside, csrf, form, outcome };
+        all.push((format!("console-check-{name}"), html(&page)));
+    };
+    add("form", &CheckForm::default(), None);
+    let fields = [
+        CheckField::Url,
+        CheckField::UrlCharacters,
+        CheckField::Method,
+        CheckField::User,
+        CheckField::NoUser,
+        CheckField::Address,
+        CheckField::Token,
+    ];
+    for (number, field) in fields.into_iter().enumerate() {
+        add(&format!("wrong-{number}"), &CheckForm { fault: Some(field), ..form }, None);
+    }
+    let refused =
+        AccessOutcome { status: Some(403), app: Some(("wiki".into(), client.into())), ..AccessOutcome::default() };
+    for reason in REASONS {
+        add(reason, &form, Some(&AccessOutcome { reason, ..refused.clone() }));
+    }
+    for (name, note) in [
+        ("disabled", CheckNote::UserDisabled),
+        ("tokens", CheckNote::TokensOnly),
+        ("address", CheckNote::AddressMissing),
+    ] {
+        add(name, &form, Some(&AccessOutcome { note: Some(note), status: Some(302), ..refused.clone() }));
+    }
+    let header = |value: Option<&str>, is_sent| CheckedHeader {
+        name: "X-Name".into(),
+        from: "name",
+        is_sent,
+        value: value.map(str::to_owned),
+    };
+    let allowed = AccessOutcome {
+        is_forwarded: true,
+        status: None,
+        reason: "forwarded",
+        rule: Some(person.into()),
+        claim: Some("exp"),
+        audience: Some(person.into()),
+        headers: vec![header(Some(person), true), header(None, true), header(None, false)],
+        login: Some(CheckedLogin::OfUser),
+        upstream: Some(("http://127.0.0.1:8081".into(), person.into())),
+        user: Some((person.into(), "u1".into())),
+        groups: person.into(),
+        ..refused
+    };
+    add("allowed", &form, Some(&allowed));
+    let login = Some(CheckedLogin::Service(person.into()));
+    add("own-answer", &form, Some(&AccessOutcome { is_forwarded: false, login, ..allowed }));
+    all
+}
+
+fn mail_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { person, csrf, .. } = sample;
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let mails: Vec<MailLine> = MailKind::ALL
+        .into_iter()
+        .enumerate()
+        .map(|(number, kind)| MailLine {
+            id: format!("m{number}"),
+            kind,
+            user: (number > 0).then(|| ("u1".to_owned(), person.to_owned())),
+            created_at: AT,
+            due_at: (number > 1).then_some(AT),
+            attempts: number as u64,
+            answer: (number > 2).then(|| person.to_owned()),
+        })
+        .collect();
+    let page = |server, answer, test_fault, mails: &[MailLine]| {
+        html(&MailPage {
+            inside: inside(),
+            csrf,
+            server,
+            to: sample.account,
+            answer,
+            test_fault,
+            dead: mails,
+            waiting: mails.get(..1).unwrap_or_default(),
+            has_more: !mails.is_empty(),
+            most: 50,
+        })
+    };
+    let server = Some("mail.example.com");
+    let templates = MailTemplatesPage { inside: inside(), tag: "tr", mails: &[(person.into(), person.into())] };
+    [
+        ("console-mail", page(server, None, None, &mails)),
+        ("console-mail-off", page(None, None, None, &[])),
+        ("console-mail-sent", page(server, Some(person), None, &[])),
+        ("console-mail-address", page(server, None, Some(""), &[])),
+        ("console-mail-failed", page(server, None, Some(person), &[])),
+        ("console-mail-templates", html(&templates)),
+    ]
+    .map(|(name, html)| (name.to_owned(), html))
+    .into()
+}
