@@ -87,6 +87,7 @@ const APP: &[&str] = &[
     "audience",
     "scopes",
     "issuer_audience",
+    "agents",
     "clients",
     "trusted_issuers",
     "acr",

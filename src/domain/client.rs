@@ -190,6 +190,30 @@ impl ClientSecret {
     }
 }
 
+/// Kind of application (OpenID Connect Registration §2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplicationType {
+    #[default]
+    Web,
+    /// Program on the user's device.
+    Native,
+}
+
+impl ApplicationType {
+    /// Returns the name used in metadata.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::Native => "native",
+        }
+    }
+
+    fn is_web(&self) -> bool {
+        *self == Self::Web
+    }
+}
+
 /// Optional metadata of a client (RFC 7591 §2, OpenID Connect Registration §2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -217,6 +241,9 @@ pub struct ClientDetails {
     /// The registration endpoint cannot change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
+    /// A native client may use any port of `localhost`: see [`Client::redirects_to`].
+    #[serde(skip_serializing_if = "ApplicationType::is_web")]
+    pub application_type: ApplicationType,
 }
 
 /// State of a client that was registered through the registration endpoint.
@@ -362,6 +389,7 @@ impl Client {
     /// - Values that pages of the server show or link to.
     /// - A new URI to which codes or browsers are sent.
     /// - A wider scope, or more grant types.
+    /// - A web client that becomes native, and can then use further redirect URIs.
     /// - A change to a public client.
     pub fn revoke_approval_if_changed(&mut self, approved: &Self) -> bool {
         let same = self.displayed_values() == approved.displayed_values()
@@ -369,7 +397,8 @@ impl Client {
             && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))
             && self.scope.is_subset_of(approved.scope)
             && self.grant_types.iter().all(|grant| approved.grant_types.contains(grant))
-            && (approved.is_public() || !self.is_public());
+            && (approved.is_public() || !self.is_public())
+            && (approved.is_native() || !self.is_native());
         !same && self.approval.take().is_some()
     }
 
@@ -386,6 +415,7 @@ impl Client {
             policy_uri,
             default_max_age: _,
             default_scope: _,
+            application_type: _,
         } = &self.details;
         let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
         (&self.name, self.home(), links)
@@ -499,9 +529,26 @@ impl Client {
         Some(format!("{}/", &first[..end]))
     }
 
+    /// Returns whether the client is a program on the user's device.
+    pub fn is_native(&self) -> bool {
+        self.details.application_type == ApplicationType::Native
+    }
+
     /// Returns whether browsers may be redirected to this URI with a code.
+    ///
+    /// A registered URI with `localhost` and no port matches every port, but only for native
+    /// clients.
     pub fn redirects_to(&self, uri: &str) -> bool {
-        self.redirect_uris.iter().any(|registered| registered.matches(uri))
+        let matches = |registered: &RedirectUri| {
+            registered.matches(uri) || (self.is_native() && registered.matches_localhost(uri))
+        };
+        self.redirect_uris.iter().any(matches)
+    }
+
+    /// Returns whether every redirect URI is on the user's device. Any program there can pretend to
+    /// be this client.
+    pub fn is_only_on_device(&self) -> bool {
+        self.redirect_uris.iter().all(RedirectUri::is_on_device)
     }
 
     /// Returns whether browsers may be redirected to this URI after a logout.

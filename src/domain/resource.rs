@@ -84,6 +84,9 @@ pub struct DeclaredResource {
     pub id: String,
     /// Scopes that the resource declares.
     pub scopes: BTreeSet<String>,
+    /// Whether a request without a scope is for all scopes of the resource (RFC 6749 §3.3). Otherwise
+    /// it is for none.
+    pub all_by_default: bool,
     /// Whether the application also accepts tokens that have only the issuer as audience.
     pub issuer_audience: bool,
     /// Clients whose tokens the application accepts. `None` if it lists no clients.
@@ -185,6 +188,7 @@ mod tests {
                     app: "wiki".to_owned(),
                     id: id.to_owned(),
                     scopes: BTreeSet::from(["wiki:read".to_owned()]),
+                    all_by_default: false,
                     issuer_audience: true,
                     clients: Some(vec![ClientId::parse("c").unwrap()]),
                 }),

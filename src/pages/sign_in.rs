@@ -160,6 +160,8 @@ pub struct ConsentPage<'a> {
     pub client: &'a str,
     /// Host of the redirect URI.
     pub host: &'a str,
+    /// Whether all redirect URIs of the client are on the user's device.
+    pub only_on_device: bool,
     pub publisher: Publisher<'a>,
     /// Whether the client was registered recently.
     pub is_new: bool,

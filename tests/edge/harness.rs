@@ -395,6 +395,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         audience: None,
         scopes: Vec::new(),
         issuer_audience: true,
+        agents: false,
         clients: None,
         trusted_issuers: Vec::new(),
         acr: Vec::new(),

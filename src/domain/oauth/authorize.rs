@@ -375,12 +375,14 @@ fn scope(
         // `scope` of the token response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
-    let Some(text) = params.one("scope")? else {
+    let is_named = |text: &&str| !text.trim_matches(' ').is_empty();
+    let Some(text) = params.one("scope")?.filter(is_named) else {
         let scope = client.default_scope().map(usable);
         return match resource {
             // A resource may have no scopes (RFC 6749 §3.3 makes the parameter optional).
             Some(resource) => {
-                let access = ResourceAccess { id: resource.id, scopes: BTreeSet::new() };
+                let scopes = if resource.all_by_default { resource.scopes } else { BTreeSet::new() };
+                let access = ResourceAccess { id: resource.id, scopes };
                 Ok((scope.unwrap_or_default(), Some(access)))
             }
             None => Ok((scope.ok_or(NO_SCOPE)?, None)),

@@ -78,7 +78,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         .map(|value| (value, values(user, value)))
         .collect();
     let resource = waiting.interaction().request.resource.as_ref();
-    let resource = resource.and_then(|access| Some((access, ctx.sealgate.config.app_at_origin(&access.id)?)));
+    let resource = resource.and_then(|access| Some((access, ctx.sealgate.config.app_of_resource(&access.id)?)));
     let resource = resource.map(|(access, app)| {
         let texts = app.scopes.iter().filter(|scope| access.scopes.contains(&scope.name));
         ConsentResource {
@@ -99,6 +99,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         csrf: &waiting.csrf(&form_of(user)),
         client: &client.name,
         host: &host,
+        only_on_device: client.is_only_on_device(),
         publisher,
         is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW_CLIENT_AGE,
         website: website.as_deref(),
