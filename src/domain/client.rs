@@ -209,6 +209,7 @@ impl ApplicationType {
         }
     }
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_web(&self) -> bool {
         *self == Self::Web
     }

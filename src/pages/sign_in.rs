@@ -153,6 +153,7 @@ impl Words {
 /// `offline_access=true`.
 #[derive(Template)]
 #[template(path = "consent.html")]
+#[expect(clippy::struct_excessive_bools, reason = "independent parts of the page")]
 pub struct ConsentPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
