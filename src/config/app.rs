@@ -90,6 +90,9 @@ pub struct App {
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
     /// operator registered or approved are accepted.
     pub clients: Option<Vec<ClientId>>,
+    /// Hosts of metadata documents. Bearer tokens of the clients whose identifier is a URL on one of
+    /// these hosts are accepted too.
+    pub client_hosts: Vec<String>,
     /// Configured names of other issuers whose bearer tokens are accepted.
     pub trusted_issuers: Vec<String>,
     /// Default of [`Route::acr`]. Already copied to the rules without an `acr` of their own.
@@ -175,6 +178,12 @@ impl App {
     /// approved.
     pub fn requires_approved_clients(&self) -> bool {
         self.clients.is_none() && self.routes.iter().any(|route| route.access != Access::Public)
+    }
+
+    /// Returns whether the application lists the client, or the host of its metadata document.
+    pub fn lists_client(&self, client: &ClientId) -> bool {
+        self.clients.as_ref().is_some_and(|clients| clients.contains(client))
+            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
     }
 
     /// Returns whether bearer tokens may only read under this rule.

@@ -110,6 +110,7 @@ impl Resources for Config {
                 all_by_default: app.agents,
                 issuer_audience: app.issuer_audience,
                 clients: app.clients.clone(),
+                client_hosts: app.client_hosts.clone(),
             }),
             Some(_) => FoundResource::Undeclared,
             None => FoundResource::Unknown,

@@ -91,6 +91,8 @@ pub struct DeclaredResource {
     pub issuer_audience: bool,
     /// Clients whose tokens the application accepts. `None` if it lists no clients.
     pub clients: Option<Vec<ClientId>>,
+    /// Hosts of metadata documents whose clients are accepted too.
+    pub client_hosts: Vec<String>,
 }
 
 impl DeclaredResource {
@@ -98,6 +100,7 @@ impl DeclaredResource {
     /// accepts each client that an operator created or approved.
     pub fn admits(&self, client: &ClientId) -> bool {
         self.clients.as_ref().is_none_or(|clients| clients.contains(client))
+            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
     }
 }
 
@@ -191,6 +194,7 @@ mod tests {
                     all_by_default: false,
                     issuer_audience: true,
                     clients: Some(vec![ClientId::parse("c").unwrap()]),
+                    client_hosts: Vec::new(),
                 }),
                 "https://old.test" => FoundResource::Undeclared,
                 _ => FoundResource::Unknown,

@@ -444,10 +444,11 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     // once consented could act as that user at the applications. Developers can register clients,
     // and clients can register themselves. So an application without a list of clients accepts only
     // clients that an operator created or an administrator approved.
-    match asked.app.clients.as_deref() {
-        Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
+    match asked.app.clients {
+        _ if asked.app.lists_client(&bearer.client) => {}
+        Some(_) => return Err(Refused::Client),
         None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
-        _ => {}
+        None => {}
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
     if !rule.scopes.iter().all(has) {

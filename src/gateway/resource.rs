@@ -94,7 +94,10 @@ pub(super) fn challenge(ctx: &AppRequest<'_>, rule: Option<&Rule>, fault: Option
         };
         // Clients that registered themselves may use refresh tokens. They request only the scopes
         // of the challenge, so the challenge must contain `offline_access`.
-        if !wanted.is_empty() && ctx.sealgate.config.registration.mode == RegistrationMode::Open {
+        let registration = &ctx.sealgate.config.registration;
+        let register_themselves =
+            registration.mode == RegistrationMode::Open || !registration.document_hosts.is_empty();
+        if !wanted.is_empty() && register_themselves {
             wanted.push(ScopeValue::OfflineAccess.as_str());
         }
     }

@@ -294,7 +294,7 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     };
     let (page, item) = match page.rsplit_once('/') {
         Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
-        Some((CLIENT, id)) if id != "new" && ClientId::parse(id).is_some() => (CLIENTS, Some(id)),
+        Some((CLIENT, id)) if id != "new" && ClientId::from_path_segment(id).is_some() => (CLIENTS, Some(id)),
         _ => (page, None),
     };
     let state = match form {
@@ -315,7 +315,7 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     let page = match path {
         USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
         app_logins::PAGE => item.filter(|app| form.is_none() && is_app_name(app)).map(app_login_page),
-        CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENT}/{}", id.as_str())),
+        CLIENTS => item.and_then(ClientId::from_path_segment).map(|id| format!("{CLIENT}/{}", id.path_segment())),
         _ => None,
     };
     let page = page.unwrap_or_else(|| path.to_owned());

@@ -397,6 +397,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         issuer_audience: true,
         agents: false,
         clients: None,
+        client_hosts: Vec::new(),
         trusted_issuers: Vec::new(),
         acr: Vec::new(),
         title: None,

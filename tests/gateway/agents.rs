@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::world::{ANNA, Reply, World, request};
+use crate::browser::{Browser, is_login};
+use crate::world::{ANNA, Reply, World, encode, request};
 
 /// The notes have an MCP endpoint, a path with listed methods, and plain paths. The boards are for
 /// agents too, at each host of a wildcard.
@@ -199,4 +199,82 @@ async fn tokens_may_only_read_where_no_rule_says_otherwise() {
     let fields = [("cookie", &*cookies), ("origin", NOTES)];
     let posted = world.send("192.0.2.9", request("POST", "https://notes.test/a", &fields, "")).await;
     assert_eq!(posted.arrived(), ("notes", "/a"));
+}
+
+/// Returns an access token of a client whose identifier is the URL of its document.
+async fn document_token(world: &World, id: &str, resource: &str) -> String {
+    let fields = [
+        ("client_id", id),
+        ("response_type", "code"),
+        ("redirect_uri", "https://rp.test/cb"),
+        ("resource", resource),
+        ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+        ("code_challenge_method", "S256"),
+    ];
+    let browser = Browser::new(world);
+    let page = browser.open(&format!("https://id.test/oauth/authorize?{}", encode(&fields))).await;
+    let page = if is_login(&page) { browser.sign_in(&page, ANNA).await } else { page };
+    let back = browser.submit(&page, &[("consent-allow", "yes")]).await;
+    let location = url::Url::parse(back.location()).unwrap();
+    let code = location.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+    let form = encode(&[
+        ("grant_type", "authorization_code"),
+        ("code", &code),
+        ("redirect_uri", "https://rp.test/cb"),
+        ("client_id", id),
+        ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+    ]);
+    let fields = [("content-type", "application/x-www-form-urlencoded")];
+    let reply = world.send("192.0.2.9", request("POST", "https://id.test/oauth/token", &fields, &form)).await;
+    reply.json()["access_token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_application_accepts_clients_by_url_or_host_of_their_document() {
+    const LISTS: &str = r#"
+        [registration]
+        document_hosts = ["agents.test", "other.test"]
+        [[app]]
+        name = "byhost"
+        host = "byhost.test"
+        upstreams = ["http://127.0.0.1:8093"]
+        agents = true
+        client_hosts = ["agents.test"]
+        [[app]]
+        name = "byurl"
+        host = "byurl.test"
+        upstreams = ["http://127.0.0.1:8094"]
+        agents = true
+        clients = ["https://other.test/a.json"]
+        [[app]]
+        name = "unlisted"
+        host = "unlisted.test"
+        upstreams = ["http://127.0.0.1:8095"]
+        agents = true
+    "#;
+    let world = World::with(LISTS).await;
+    let (agent, other) = ("https://agents.test/a.json", "https://other.test/a.json");
+    let (by_host, by_url) = ("https://byhost.test", "https://byurl.test");
+    for (id, resource, app) in [(agent, by_host, "byhost"), (other, by_url, "byurl")] {
+        let token = document_token(&world, id, resource).await;
+        assert_eq!(with_token(&world, "GET", &format!("{resource}/a"), &token).await.arrived(), (app, "/a"));
+    }
+    // An application without a list accepts approved clients only. That is also the case if it lists hosts.
+    for (id, resource) in [(agent, "https://unlisted.test"), (other, by_host)] {
+        let token = document_token(&world, id, resource).await;
+        let reply = with_token(&world, "GET", &format!("{resource}/a"), &token).await;
+        reply.assert_refused(403, "access_denied");
+        assert!(reply.text().contains("administrator must approve"), "{reply:?}");
+    }
+}
+
+/// No rule of this application lists methods, so only the setting decides about the header.
+#[tokio::test]
+async fn agents_headers_cannot_name_another_method() {
+    let world = World::with(APPS).await;
+    let token = world.resource_token("https://b.boards.test", "offline_access").await;
+    let authorization = format!("Bearer {token}");
+    let fields = [("authorization", &*authorization), ("x-http-method-override", "DELETE")];
+    let reply = world.call("GET", "https://b.boards.test/a", &fields).await;
+    assert_eq!((reply.arrived(), reply.header("x-http-method-override")), (("boards", "/a"), None));
 }

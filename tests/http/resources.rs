@@ -122,7 +122,8 @@ async fn without_a_scope_an_agent_gets_all_scopes_of_the_resource() {
         let reply = browser.open(&provider.c1().authorize(&[("resource", wrong), ("scope", "openid")])).await;
         if wrong.ends_with("test/") { assert_login(&reply) } else { reply.assert_error_redirect("invalid_target") }
     }
-    let address = provider.c1().authorize(&[("resource", "https://notes.test/mcp"), ("scope", "-")]);
+    let request = [("resource", "https://notes.test/mcp"), ("scope", "-"), ("prompt", "consent")];
+    let address = provider.c1().authorize(&request);
     let page = browser.sign_in(&browser.open(&address).await, ANNA).await;
     for text in ["https://notes.test/mcp", "Read notes", "Change notes"] {
         assert!(page.text().contains(text), "{text}: {}", page.text());

@@ -41,6 +41,9 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 /// Allowed values of `upstreams`.
 const UPSTREAMS: &str = "write a list such as [\"http://127.0.0.1:8081\"]";
 
+/// Allowed values of lists with hosts of clients' metadata documents.
+pub(super) const DOCUMENT_HOSTS: &str = "write a list of host names, such as [\"claude.ai\"]";
+
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
 const MAX_DESCRIPTION_LENGTH: usize = 200;
@@ -167,6 +170,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
+    let client_hosts = section.some_texts("client_hosts", DOCUMENT_HOSTS, address::document_host);
     let mut identity = identity(&mut section);
     let fixed_headers = fixed_headers(&mut section, &identity, files);
     identity.fixed = fixed_headers.request_names().cloned().collect();
@@ -209,6 +213,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         issuer_audience,
         agents,
         clients,
+        client_hosts: client_hosts.unwrap_or_default(),
         trusted_issuers,
         acr,
         identity: Arc::new(identity),

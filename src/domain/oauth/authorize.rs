@@ -444,6 +444,10 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
         // RFC 7636 §4.3 defines the default.
         None => ChallengeMethod::Plain,
     };
+    // The document of a client is public, so its id proves nothing.
+    if method == ChallengeMethod::Plain && client.id.document_host().is_some() {
+        return Err(Refusal::invalid_request("The code_challenge_method of this client must be S256."));
+    }
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 
