@@ -5,6 +5,8 @@
 
 #[path = "gateway/access.rs"]
 mod access;
+#[path = "gateway/agents.rs"]
+mod agents;
 #[path = "gateway/answers.rs"]
 mod answers;
 #[path = "gateway/app_passwords.rs"]

@@ -222,6 +222,7 @@ fn advice(reason: &str) -> Option<&'static str> {
         }
         "client" => "add the token's client to `clients` of the application",
         "unapproved_client" => "approve the client: sealgate client approve CLIENT",
+        "read_only" => "list the method in `methods` of the rule, or set `resource = true` for an MCP endpoint",
         "scope" => "request the scope of the rule, or allow it for the client: sealgate client set CLIENT --scope",
         "user" => "add the user to `users` of the rule",
         "group" => "add the user to a group of the rule: sealgate user set USER --add-group GROUP",

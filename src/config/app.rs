@@ -84,9 +84,15 @@ pub struct App {
     pub scopes: Vec<AppScope>,
     /// Whether tokens with only the issuer as audience are accepted, if there is no `audience`.
     pub issuer_audience: bool,
+    /// Whether agents, such as clients of the Model Context Protocol, use the application: see
+    /// [`App::is_read_only_for`].
+    pub agents: bool,
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
     /// operator registered or approved are accepted.
     pub clients: Option<Vec<ClientId>>,
+    /// Hosts of metadata documents. Bearer tokens of the clients whose identifier is a URL on one of
+    /// these hosts are accepted too.
+    pub client_hosts: Vec<String>,
     /// Configured names of other issuers whose bearer tokens are accepted.
     pub trusted_issuers: Vec<String>,
     /// Default of [`Route::acr`]. Already copied to the rules without an `acr` of their own.
@@ -172,6 +178,21 @@ impl App {
     /// approved.
     pub fn requires_approved_clients(&self) -> bool {
         self.clients.is_none() && self.routes.iter().any(|route| route.access != Access::Public)
+    }
+
+    /// Returns whether the application lists the client, or the host of its metadata document.
+    pub fn lists_client(&self, client: &ClientId) -> bool {
+        self.clients.as_ref().is_some_and(|clients| clients.contains(client))
+            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
+    }
+
+    /// Returns whether bearer tokens may only read under this rule.
+    ///
+    /// At an application for agents, a rule permits other methods than GET, HEAD and OPTIONS with a
+    /// token only if it lists methods, or if its path is a resource. The Model Context Protocol uses
+    /// POST for every message.
+    pub const fn is_read_only_for(&self, route: &Route) -> bool {
+        self.agents && route.methods.is_empty() && !route.resource
     }
 
     /// Returns whether a route accepts application passwords.
@@ -396,6 +417,8 @@ pub struct Route {
     pub access: Access,
     /// Audience that bearer tokens must have, instead of the application's audience.
     pub audience: Option<String>,
+    /// Whether the path is a resource of its own (RFC 8707): see [`Route::resource_path`].
+    pub resource: bool,
     /// Scopes that bearer tokens must have.
     pub scopes: Vec<String>,
     /// Permitted groups. The user must be a member of at least one. If empty, every user is
@@ -473,6 +496,12 @@ impl Route {
             && (self.groups.is_empty() || self.groups.iter().any(|group| user.is_in_group(group)))
     }
 
+    /// Returns the path of the resource identifier, without a slash at its end. `None` if the path is
+    /// no resource of its own.
+    pub fn resource_path(&self) -> Option<&str> {
+        self.resource.then(|| self.path.trim_end_matches('/'))
+    }
+
     /// Creates a rule with a path and an access, and without further conditions.
     pub fn plain(path: &str, access: Access) -> Self {
         Self {
@@ -481,6 +510,7 @@ impl Route {
             networks: Vec::new(),
             access,
             audience: None,
+            resource: false,
             scopes: Vec::new(),
             groups: Vec::new(),
             users: Vec::new(),
@@ -507,6 +537,7 @@ impl Route {
             networks,
             access,
             audience,
+            resource,
             scopes,
             groups,
             users,
@@ -529,6 +560,9 @@ impl Route {
             && networks == &other.networks
             && access == &other.access
             && audience == &other.audience
+            // Each path is a resource of its own.
+            && resource == &other.resource
+            && (!resource || self.resource_path() == other.resource_path())
             && scopes == &other.scopes
             && groups == &other.groups
             && users == &other.users

@@ -426,11 +426,13 @@ fn registration(mut section: Section<'_, '_>, sends_mail: bool) -> Registration 
         section.fault("notify", "requires [mail]; add it, or leave notify out");
     }
     let modes = [("off", RegistrationMode::Off), ("token", RegistrationMode::Token), ("open", RegistrationMode::Open)];
+    let document_hosts = section.some_texts("document_hosts", apps::DOCUMENT_HOSTS, address::document_host);
     Registration {
         mode: section.choice("mode", &modes).unwrap_or(RegistrationMode::Token),
         max_clients: section.number("max_clients", 1000, 1..=1_000_000),
         unused: section.seconds("unused_seconds", 7 * DAY, HOUR..=365 * DAY),
         notify,
+        document_hosts: document_hosts.unwrap_or_default(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::app::App;
+use super::app::{App, Route};
 use super::app_hosts::AppHosts;
 use super::settings::Config;
 use sealgate_domain::language::Language;
@@ -29,6 +29,12 @@ impl AppScope {
 }
 
 impl App {
+    /// Returns the routes of this path that are a resource of their own, by the path of the resource
+    /// identifier.
+    pub fn resource_routes(&self, path: &str) -> impl Iterator<Item = &Route> {
+        self.routes.iter().filter(move |route| route.resource_path() == Some(path))
+    }
+
     /// Returns whether clients can request tokens for this application.
     pub fn is_resource(&self) -> bool {
         !self.scopes.is_empty() || !self.issuer_audience
@@ -46,6 +52,24 @@ impl Config {
             (app.origin_at(&self.issuer, Some(&host)) == origin).then_some(app)
         })
     }
+}
+
+impl Config {
+    /// Returns the application of a resource: the application at the origin, or the application with
+    /// a route that is a resource of its own.
+    pub fn app_of_resource(&self, id: &str) -> Option<&App> {
+        let (origin, path) = split_path(id);
+        let app = self.app_at_origin(origin)?;
+        (path.is_empty() || app.resource_routes(path).next().is_some()).then_some(app)
+    }
+}
+
+/// Splits a resource identifier into the origin and the path. The path is empty or starts with a
+/// slash.
+fn split_path(id: &str) -> (&str, &str) {
+    let start = id.find("://").map_or(0, |at| at + 3);
+    let end = id.get(start..).and_then(|rest| rest.find('/')).map_or(id.len(), |at| start + at);
+    id.split_at(end)
 }
 
 /// Returns why a client cannot have this access to applications. `None` if it can.
@@ -73,17 +97,20 @@ impl Resources for Config {
         self.apps.iter().any(App::is_resource)
     }
 
-    /// Clients may write the origin with a slash at its end, as URL libraries do. All other
+    /// Clients may write the identifier with a slash at its end, as URL libraries do. All other
     /// characters must match.
     fn find(&self, id: &str) -> FoundResource {
-        let origin = id.strip_suffix('/').unwrap_or(id);
-        match self.app_at_origin(origin) {
+        let id = id.strip_suffix('/').unwrap_or(id);
+        match self.app_of_resource(id) {
             Some(app) if app.is_resource() => FoundResource::Declared(DeclaredResource {
                 app: app.name.clone(),
-                id: origin.to_owned(),
+                id: id.to_owned(),
                 scopes: app.scopes.iter().map(|scope| scope.name.clone()).collect(),
+                // Clients of the Model Context Protocol send no scope if they know none.
+                all_by_default: app.agents,
                 issuer_audience: app.issuer_audience,
                 clients: app.clients.clone(),
+                client_hosts: app.client_hosts.clone(),
             }),
             Some(_) => FoundResource::Undeclared,
             None => FoundResource::Unknown,

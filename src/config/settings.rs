@@ -470,6 +470,9 @@ pub struct Registration {
     pub unused: Duration,
     /// E-mail addresses of accounts that are notified when a registered client needs approval.
     pub notify: Vec<Email>,
+    /// Hosts whose metadata documents are fetched for clients whose identifier is the URL of the
+    /// document. If empty, no document is fetched.
+    pub document_hosts: Vec<String>,
 }
 
 /// Access to client registration over HTTP.

@@ -19,6 +19,7 @@ use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
 use crate::tokens::clients;
+use crate::tokens::documents::ClientDocuments;
 use crate::tokens::issuer::Issuer;
 use crate::tokens::trusted::TrustedIssuers;
 use crate::user_list::UserLists;
@@ -67,6 +68,8 @@ pub struct Sealgate {
     pub bearers: Arc<Bearers>,
     /// Other issuers whose tokens some applications accept.
     pub trust: Arc<TrustedIssuers>,
+    /// Metadata documents of clients whose identifier is a URL.
+    pub documents: Arc<ClientDocuments>,
     /// Directories and OpenID providers whose users sign in.
     pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
@@ -149,6 +152,7 @@ impl Parts {
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
+            documents: Arc::default(),
             sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
             certificates: Arc::default(),

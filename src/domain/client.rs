@@ -23,9 +23,13 @@ pub const OWN_CLIENT: &str = "sealgate-app-~own";
 /// Maximum length of a client identifier.
 pub const MAX_CLIENT_ID_LENGTH: usize = 100;
 
-/// Client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`.
+/// Maximum length of a client identifier that is a URL.
+const MAX_DOCUMENT_URL_LENGTH: usize = 255;
+
+/// Client identifier: 1 to 100 letters, digits, `-`, `.`, `_`, `~`; or the URL of the client's metadata
+/// document (draft-ietf-oauth-client-id-metadata-document).
 ///
-/// No encoding changes these characters.
+/// No encoding changes the characters of a name. Equal identifiers are equal byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ClientId(String);
@@ -33,14 +37,47 @@ pub struct ClientId(String);
 impl ClientId {
     /// Parses an identifier. Returns `None` if a character or the length is not allowed.
     pub fn parse(text: &str) -> Option<Self> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        ((1..=MAX_CLIENT_ID_LENGTH).contains(&text.len()) && text.bytes().all(allowed)).then(|| Self(text.to_owned()))
+        let is_name = (1..=MAX_CLIENT_ID_LENGTH).contains(&text.len()) && text.bytes().all(is_unreserved);
+        (is_name || is_document_url(text)).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the host of the client's metadata document. `None` if the identifier is a name.
+    pub fn document_host(&self) -> Option<&str> {
+        self.0.strip_prefix("https://")?.split('/').next()
+    }
+
+    /// Returns the identifier as one segment of a path.
+    pub fn path_segment(&self) -> String {
+        self.0.replace(':', "%3A").replace('/', "%2F")
+    }
+
+    /// Parses a segment of a path that [`Self::path_segment`] returned.
+    pub fn from_path_segment(segment: &str) -> Option<Self> {
+        Self::parse(&segment.replace("%3A", ":").replace("%2F", "/")).filter(|id| id.path_segment() == segment)
     }
 
     /// Returns the identifier as sent in requests.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Returns whether the text is a URL that may be fetched as a client's metadata document.
+///
+/// The host is in lower case and has no port, and there is no user name, query, fragment, escape, and
+/// no empty or dot segment. So every URL parser reads the same host and path.
+fn is_document_url(text: &str) -> bool {
+    let is_of_host = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..") && segment.bytes().all(is_unreserved);
+    let Some((host, path)) = text.strip_prefix("https://").and_then(|rest| rest.split_once('/')) else { return false };
+    text.len() <= MAX_DOCUMENT_URL_LENGTH
+        && !host.is_empty()
+        && host.bytes().all(is_of_host)
+        && path.split('/').all(is_segment)
 }
 
 impl TryFrom<String> for ClientId {
@@ -190,6 +227,31 @@ impl ClientSecret {
     }
 }
 
+/// Kind of application (OpenID Connect Registration §2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApplicationType {
+    #[default]
+    Web,
+    /// Program on the user's device.
+    Native,
+}
+
+impl ApplicationType {
+    /// Returns the name used in metadata.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::Native => "native",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_web(&self) -> bool {
+        *self == Self::Web
+    }
+}
+
 /// Optional metadata of a client (RFC 7591 §2, OpenID Connect Registration §2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -217,6 +279,9 @@ pub struct ClientDetails {
     /// The registration endpoint cannot change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
+    /// A native client may use any port of `localhost`: see [`Client::redirects_to`].
+    #[serde(skip_serializing_if = "ApplicationType::is_web")]
+    pub application_type: ApplicationType,
 }
 
 /// State of a client that was registered through the registration endpoint.
@@ -362,6 +427,7 @@ impl Client {
     /// - Values that pages of the server show or link to.
     /// - A new URI to which codes or browsers are sent.
     /// - A wider scope, or more grant types.
+    /// - A web client that becomes native, and can then use further redirect URIs.
     /// - A change to a public client.
     pub fn revoke_approval_if_changed(&mut self, approved: &Self) -> bool {
         let same = self.displayed_values() == approved.displayed_values()
@@ -369,7 +435,8 @@ impl Client {
             && self.post_logout_redirect_uris.iter().all(|uri| approved.post_logout_redirect_uris.contains(uri))
             && self.scope.is_subset_of(approved.scope)
             && self.grant_types.iter().all(|grant| approved.grant_types.contains(grant))
-            && (approved.is_public() || !self.is_public());
+            && (approved.is_public() || !self.is_public())
+            && (approved.is_native() || !self.is_native());
         !same && self.approval.take().is_some()
     }
 
@@ -386,6 +453,7 @@ impl Client {
             policy_uri,
             default_max_age: _,
             default_scope: _,
+            application_type: _,
         } = &self.details;
         let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
         (&self.name, self.home(), links)
@@ -499,9 +567,26 @@ impl Client {
         Some(format!("{}/", &first[..end]))
     }
 
+    /// Returns whether the client is a program on the user's device.
+    pub fn is_native(&self) -> bool {
+        self.details.application_type == ApplicationType::Native
+    }
+
     /// Returns whether browsers may be redirected to this URI with a code.
+    ///
+    /// A registered URI with `localhost` and no port matches every port, but only for native
+    /// clients and for clients with a metadata document.
     pub fn redirects_to(&self, uri: &str) -> bool {
-        self.redirect_uris.iter().any(|registered| registered.matches(uri))
+        let any_port = self.is_native() || self.id.document_host().is_some();
+        let matches =
+            |registered: &RedirectUri| registered.matches(uri) || (any_port && registered.matches_localhost(uri));
+        self.redirect_uris.iter().any(matches)
+    }
+
+    /// Returns whether every redirect URI is on the user's device. Any program there can pretend to
+    /// be this client.
+    pub fn is_only_on_device(&self) -> bool {
+        self.redirect_uris.iter().all(RedirectUri::is_on_device)
     }
 
     /// Returns whether browsers may be redirected to this URI after a logout.
@@ -597,6 +682,45 @@ mod tests {
         assert!(ClientId::parse("wiki-1.test_~").is_some());
         for wrong in ["", "a b", "a:b", "a%20b", "ı", "a/b", &"x".repeat(101)] {
             assert!(ClientId::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_id_may_be_the_url_of_a_document_that_all_parsers_read_alike() {
+        for url in ["https://claude.ai/oauth/client", "https://a.test/x", "https://vscode.dev/.well-known/c.json"] {
+            let id = ClientId::parse(url).unwrap();
+            assert_eq!(id.document_host(), url.split('/').nth(2), "{url}");
+            assert_eq!(ClientId::from_path_segment(&id.path_segment()), Some(id), "{url}");
+        }
+        for wrong in [
+            "http://a.test/x",
+            "HTTPS://a.test/x",
+            "https://a.test",
+            "https://a.test/",
+            "https://a.test/x/",
+            "https://a.test//x",
+            "https://a.test/./x",
+            "https://a.test/x/..",
+            "https://a.test/%2e%2e/x",
+            "https://a.test/x?y",
+            "https://a.test/x#y",
+            "https://A.test/x",
+            "https://u@a.test/x",
+            "https://u:p@a.test/x",
+            "https://a.test:443/x",
+            "https://a.test:8443/x",
+            "https://[::1]/x",
+            "https:///x",
+            "https://a.test\\x/y",
+            "https://a.test/x y",
+            "https://\u{11f}.test/x",
+            &format!("https://a.test/{}", "x".repeat(241)),
+        ] {
+            assert!(ClientId::parse(wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(ClientId::parse("wiki").unwrap().document_host(), None);
+        for wrong in ["https%3A%2f%2Fa.test%2Fx", "wiki%2F", "https://a.test/x"] {
+            assert!(ClientId::from_path_segment(wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -24,8 +24,13 @@ pub const NO_REDIRECT_URI: &str = "a client needs at least one redirect URI";
 /// Checks the id of a new client.
 ///
 /// # Errors
-/// Returns an error if the id is reserved for protected applications.
+/// Returns an error if the id is reserved for protected applications, or is a URL.
 pub fn check_id(id: &ClientId) -> Result<(), String> {
+    if id.document_host().is_some() {
+        return Err("a client whose ID is a URL registers itself by its document; list the host in \
+                    registration.document_hosts"
+            .to_owned());
+    }
     if id.as_str().starts_with(INTERNAL_CLIENT) {
         return Err(format!(
             "IDs that start with {INTERNAL_CLIENT} are reserved for protected applications; choose another"

@@ -90,14 +90,31 @@ impl RedirectUri {
     /// As an exception, a URI with a loopback IP address and no port matches every port (RFC 8252
     /// §7.3), because a native application cannot choose its port.
     pub fn matches(&self, requested: &str) -> bool {
-        if self.0 == requested {
-            return true;
-        }
-        ["http://127.0.0.1", "http://[::1]"].iter().any(|origin| {
+        self.0 == requested || self.matches_any_port(&["http://127.0.0.1", "http://[::1]"], requested)
+    }
+
+    /// Returns whether this URI has the host `localhost` and no port, and a requested URI differs
+    /// from it only by a port.
+    ///
+    /// RFC 8252 §8.3 recommends addresses, but native applications register this name. It may resolve
+    /// to another address than the application's, so only native applications can rely on it.
+    pub fn matches_localhost(&self, requested: &str) -> bool {
+        self.matches_any_port(&["http://localhost"], requested)
+    }
+
+    /// Returns whether the URI is on the user's device.
+    pub fn is_on_device(&self) -> bool {
+        matches!(authority(&self.0), Some(("http", "localhost" | "127.0.0.1" | "[::1]")))
+    }
+
+    /// Returns whether this URI has one of these origins, and a requested URI has a port in addition.
+    fn matches_any_port(&self, origins: &[&str], requested: &str) -> bool {
+        origins.iter().any(|origin| {
             let (Some(rest), Some(requested)) = (self.0.strip_prefix(origin), requested.strip_prefix(origin)) else {
                 return false;
             };
-            if rest.starts_with(':') {
+            // The host ends here, and has no port of its own.
+            if !(rest.is_empty() || rest.starts_with(['/', '?'])) {
                 return false;
             }
             let Some(port_and_path) = requested.strip_prefix(':') else { return false };
@@ -300,6 +317,38 @@ mod tests {
             assert!(!registered.matches(other), "{other}");
         }
         assert!(!RedirectUri::parse("http://127.0.0.1:80/cb").unwrap().matches("http://127.0.0.1:81/cb"));
+    }
+
+    #[test]
+    fn localhost_without_a_port_matches_any_port_for_native_clients() {
+        let registered = RedirectUri::parse("http://localhost/cb").unwrap();
+        assert!(registered.matches_localhost("http://localhost:51004/cb"));
+        for other in [
+            "http://localhost/cb",
+            "http://localhost:51004/cb2",
+            "http://localhost:51004",
+            "http://localhost:/cb",
+            "http://localhost:080/cb",
+            "http://localhost:80@evil.test/cb",
+            "http://localhost.evil.test:80/cb",
+            "http://127.0.0.1:51004/cb",
+            "https://localhost:51004/cb",
+        ] {
+            assert!(!registered.matches_localhost(other), "{other}");
+        }
+        for uri in ["http://localhost:80/cb", "https://localhost/cb", "http://127.0.0.1/cb"] {
+            assert!(!RedirectUri::parse(uri).unwrap().matches_localhost("http://localhost:81/cb"), "{uri}");
+        }
+    }
+
+    #[test]
+    fn uris_on_the_device_are_known() {
+        for uri in ["http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1:1/", "http://[::1]/cb?a"] {
+            assert!(RedirectUri::parse(uri).unwrap().is_on_device(), "{uri}");
+        }
+        for uri in ["https://localhost/cb", "https://127.0.0.1/", "https://rp.test/http://localhost/"] {
+            assert!(!RedirectUri::parse(uri).unwrap().is_on_device(), "{uri}");
+        }
     }
 
     proptest! {

@@ -84,10 +84,15 @@ pub struct DeclaredResource {
     pub id: String,
     /// Scopes that the resource declares.
     pub scopes: BTreeSet<String>,
+    /// Whether a request without a scope is for all scopes of the resource (RFC 6749 §3.3). Otherwise
+    /// it is for none.
+    pub all_by_default: bool,
     /// Whether the application also accepts tokens that have only the issuer as audience.
     pub issuer_audience: bool,
     /// Clients whose tokens the application accepts. `None` if it lists no clients.
     pub clients: Option<Vec<ClientId>>,
+    /// Hosts of metadata documents whose clients are accepted too.
+    pub client_hosts: Vec<String>,
 }
 
 impl DeclaredResource {
@@ -95,6 +100,7 @@ impl DeclaredResource {
     /// accepts each client that an operator created or approved.
     pub fn admits(&self, client: &ClientId) -> bool {
         self.clients.as_ref().is_none_or(|clients| clients.contains(client))
+            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
     }
 }
 
@@ -188,8 +194,10 @@ mod tests {
                     app: "wiki".to_owned(),
                     id: id.to_owned(),
                     scopes: BTreeSet::from(["wiki:read".to_owned()]),
+                    all_by_default: false,
                     issuer_audience: true,
                     clients: Some(vec![ClientId::parse("c").unwrap()]),
+                    client_hosts: Vec::new(),
                 }),
                 "https://old.test" => FoundResource::Undeclared,
                 _ => FoundResource::Unknown,

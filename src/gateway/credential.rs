@@ -10,6 +10,7 @@ use crate::decide::GateReply;
 use crate::policy::Credential;
 use crate::refusal::refuse_token;
 use crate::request::AppRequest;
+use crate::route::Rule;
 use sealgate_core::tokens::trusted::Source;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::oauth::credentials;
@@ -97,7 +98,13 @@ fn is_bearer(field: &[u8]) -> bool {
 }
 
 /// Verifies a token of another issuer that the application trusts. Logs the reason of a refusal.
-pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &str) -> Result<Credential, GateReply> {
+/// `rule` is the rule of the request.
+pub(super) async fn credential(
+    ctx: &AppRequest<'_>,
+    rule: &Rule,
+    source: &Source,
+    token: &str,
+) -> Result<Credential, GateReply> {
     let sealgate = ctx.sealgate;
     let fault = match sealgate.trust.verify(source, token, ctx.now, &sealgate.metrics).await {
         Ok(foreign) => return Ok(Credential::Foreign(foreign)),
@@ -118,7 +125,7 @@ pub(super) async fn credential(ctx: &AppRequest<'_>, source: &Source, token: &st
             let answer = Failure::Unavailable.into_response(ctx).retry_after(settings.throttle.as_secs());
             Err(GateReply::new("no_keys", answer))
         }
-        _ => Err(refuse_token(ctx)),
+        _ => Err(refuse_token(ctx, rule)),
     }
 }
 

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::StatusCode;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::{AUTHORIZATION, HOST, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::assertion::Assertions;
 use crate::characters::Characters;
@@ -25,7 +25,7 @@ use crate::refusal::{
     refuse_without_rule,
 };
 use crate::request::{AppRequest, Sessions};
-use crate::route::{NoRule, Routes};
+use crate::route::{NoRule, Routes, Rule};
 use crate::session::{SessionCache, SessionUses};
 use crate::sign_in::login::{First, SignInRequest};
 use crate::upstream_session::{CurrentSessions, UpstreamSessions};
@@ -214,8 +214,8 @@ impl Gateway {
             let answer = Box::pin(own::answer(ctx, &path)).await.unwrap_or_else(|error| ctx.failed(&error).response);
             return Err(GateReply::new("own", answer));
         }
-        if resource::is_metadata(&path) {
-            return Err(GateReply::new("own", resource::metadata(ctx)));
+        if let Some(of) = resource::metadata_of(ctx.app, &path) {
+            return Err(GateReply::new("own", resource::metadata(ctx, of)));
         }
         let place = gate.routes.find(&path).map_err(|ambiguous| refuse_path(ctx, ambiguous))?;
         let place = place.ok_or_else(|| refuse_without_rule(ctx))?;
@@ -251,6 +251,9 @@ impl Gateway {
             cors: cors.clone(),
             now: ctx.now,
             in_progress: ctx.is_again(),
+            only_reads: ctx.head.method.is_safe()
+                && ctx.head.method != Method::TRACE
+                && !opens_channel(&ctx.head.headers),
         };
         let judged = self.judge(gate, ctx, &asked).await;
         judged.map_err(|GateReply { label, response }| GateReply { label, response: cors.add_to(response) })
@@ -379,16 +382,16 @@ impl Gateway {
             Presented::Malformed if asked.rule.application_tokens && !credential::is_repeated(&ctx.head.headers) => {
                 return self.browser(ctx, asked.index, &asked.cors).await;
             }
-            Presented::Malformed => return Err(refuse_token(ctx)),
+            Presented::Malformed => return Err(refuse_token(ctx, asked.rule)),
             Presented::Bearer(token) => token,
         };
-        self.token(ctx, token).await
+        self.token(ctx, asked.rule, token).await
     }
 
     /// Verifies a bearer token of this issuer or of an issuer that the application trusts.
-    async fn token(&self, ctx: &AppRequest<'_>, token: &str) -> Result<Credential, GateReply> {
+    async fn token(&self, ctx: &AppRequest<'_>, rule: &Rule, token: &str) -> Result<Credential, GateReply> {
         if let Some(source) = ctx.sealgate.trust.claimed(token, &ctx.app.trusted_issuers) {
-            return Box::pin(credential::credential(ctx, source, token)).await;
+            return Box::pin(credential::credential(ctx, rule, source, token)).await;
         }
         match ctx.sealgate.bearer(token, ctx.now).await {
             Ok(bearer) => {
@@ -398,7 +401,7 @@ impl Gateway {
                 };
                 Ok(Credential::Bearer(bearer, required))
             }
-            Err(BearerFault::Invalid) => Err(refuse_token(ctx)),
+            Err(BearerFault::Invalid) => Err(refuse_token(ctx, rule)),
             Err(BearerFault::Store(error)) => Err(ctx.failed(&error)),
         }
     }
@@ -418,7 +421,7 @@ impl Gateway {
             _ if gate.takes_app_passwords && app_password::is_presented(headers, &gate.app.identity) => {
                 app_password::credential(ctx, &self.password_uses).await
             }
-            Presented::Bearer(token) if is_known_token(ctx, token) => self.token(ctx, token).await,
+            Presented::Bearer(token) if is_known_token(ctx, token) => self.token(ctx, asked.rule, token).await,
             _ => {
                 let known = self.session_cache.find(ctx, asked.index).await.map_err(|error| ctx.failed(&error))?;
                 return Ok(
@@ -446,6 +449,12 @@ impl Gateway {
         }
         Ok(Credential::Browser(Arc::clone(&known.signed_in)))
     }
+}
+
+/// Returns whether the request may change the protocol of the connection, for example to a
+/// WebSocket. The client can then send any message.
+fn opens_channel(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE) || headers.contains_key(SEC_WEBSOCKET_VERSION)
 }
 
 /// Returns whether this issuer or an issuer that the application trusts has issued the token.

@@ -143,8 +143,8 @@ impl Explanation {
             "unauthenticated" | "acr" | "max_age" if can_sign_in => 302,
             "unauthenticated" | "acr" | "max_age" | "invalid_token" | "audience" => 401,
             "method" => 405,
-            "unopened" | "network" | "client" | "unapproved_client" | "scope" | "user" | "group" | "destination"
-            | "below" => 403,
+            "unopened" | "network" | "client" | "unapproved_client" | "read_only" | "scope" | "user" | "group"
+            | "destination" | "below" => 403,
             "too_many_groups" | "unwritable_group" => 500,
             "maintenance" => 503,
             // All other reasons mean that the path or the method is ambiguous.
@@ -187,7 +187,7 @@ fn decide(
         Ok(path) => path,
         Err(ambiguous) => return refused(explanation, ambiguous.as_str()),
     };
-    if return_path::is_own(&path) || resource::is_metadata(&path) {
+    if return_path::is_own(&path) || resource::metadata_of(app, &path).is_some() {
         return refused(explanation, "own");
     }
     let place = match routes.find(&path) {
@@ -233,6 +233,7 @@ fn decide(
         cors: Cors::for_request(rule, &HeaderMap::new()),
         now,
         in_progress: false,
+        only_reads: method.is_safe() && method != Method::TRACE,
     };
     let credential = credential(config, asker, now).ok_or("the token's client_id cannot be read")?;
     explanation.audience = audience(&access_request, &credential);

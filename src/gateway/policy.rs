@@ -24,6 +24,7 @@ use crate::destination::Destination;
 use crate::headers::{Identity, UnwritableGroups};
 use crate::place_index::Subtree;
 use crate::principal::Principal;
+use crate::resource;
 use crate::route::Rule;
 use crate::upstream_target::UpstreamTarget;
 use sealgate_config::{Access, App, IdentityHeaders, Maintenance, Sticky};
@@ -166,6 +167,11 @@ impl Credential {
         }
     }
 
+    /// Returns the scope of the token, if the credential is a token of this issuer.
+    pub(super) fn token_scope(&self) -> Option<&str> {
+        if let Self::Bearer(bearer, _) = self { Some(&bearer.claims.scope) } else { None }
+    }
+
     /// Returns whether the credential is a token with the scope `offline_access`.
     pub(super) fn has_offline_access(&self) -> bool {
         matches!(self, Self::Bearer(bearer, _) if bearer.scope.contains(ScopeValue::OfflineAccess))
@@ -205,6 +211,8 @@ pub(super) enum Refused<'r> {
     /// The application lists no clients, and the token's client was neither created by an operator
     /// nor approved by an administrator.
     UnapprovedClient,
+    /// The application is for agents, and tokens may only read under the rule.
+    ReadOnly,
     /// The token lacks one of these scopes.
     Scope(&'r [String]),
     /// The rule does not list the user.
@@ -233,6 +241,7 @@ impl Refused<'_> {
             Self::Audience => "audience",
             Self::Client => "client",
             Self::UnapprovedClient => "unapproved_client",
+            Self::ReadOnly => "read_only",
             Self::Scope(_) => "scope",
             Self::User => "user",
             Self::Group => "group",
@@ -261,7 +270,7 @@ impl Refused<'_> {
     /// Returns the token claim that caused the refusal, if any.
     pub(super) const fn claim(self) -> Option<&'static str> {
         match self {
-            Self::Unknown | Self::Destination | Self::Below | Self::Maintenance => None,
+            Self::Unknown | Self::ReadOnly | Self::Destination | Self::Below | Self::Maintenance => None,
             Self::Audience => Some("aud"),
             Self::Client | Self::UnapprovedClient => Some("client_id"),
             Self::Scope(_) => Some("scope"),
@@ -280,7 +289,8 @@ pub(super) struct AccessRequest<'a> {
     pub app: &'a App,
     /// Audience that a token must contain, unless the rule or the application sets another.
     pub issuer: &'a str,
-    /// Origin of the request. `None` if the application is not a resource.
+    /// Origin of the request. `None` if the application is not a resource. The path of a rule may be a
+    /// resource of its own.
     pub resource: Option<Cow<'a, str>>,
     /// Rule of the path, the method and the network.
     pub rule: &'a Rule,
@@ -299,6 +309,8 @@ pub(super) struct AccessRequest<'a> {
     pub now: UnixTime,
     /// Whether this is an exchange in progress. Maintenance does not end exchanges.
     pub in_progress: bool,
+    /// Whether the method is GET, HEAD or OPTIONS, and the request opens no WebSocket.
+    pub only_reads: bool,
 }
 
 impl<'a> AccessRequest<'a> {
@@ -427,14 +439,16 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     if matching_audience(asked, rule, &bearer.claims.aud).is_none() {
         return Err(Refused::Audience);
     }
+    refuse_to_write(asked, rule)?;
     // Tokens without a resource have the issuer as audience. Without this check, any client to which a user
     // once consented could act as that user at the applications. Developers can register clients,
     // and clients can register themselves. So an application without a list of clients accepts only
     // clients that an operator created or an administrator approved.
-    match asked.app.clients.as_deref() {
-        Some(listed) if !listed.contains(&bearer.client) => return Err(Refused::Client),
+    match asked.app.clients {
+        _ if asked.app.lists_client(&bearer.client) => {}
+        Some(_) => return Err(Refused::Client),
         None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
-        _ => {}
+        None => {}
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
     if !rule.scopes.iter().all(has) {
@@ -443,12 +457,18 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     Ok(())
 }
 
+/// Refuses a request with a token under a rule of an application for agents that only permits
+/// reading.
+fn refuse_to_write<'a>(asked: &AccessRequest<'_>, rule: &Rule) -> Result<(), Refused<'a>> {
+    if asked.app.is_read_only_for(rule) && !asked.only_reads { Err(Refused::ReadOnly) } else { Ok(()) }
+}
+
 /// Returns the audience for which the rule accepts a token of this issuer: the audience of the rule,
-/// otherwise the application's origin or its `audience`, otherwise the issuer.
+/// otherwise the identifier of the resource or the application's `audience`, otherwise the issuer.
 pub(super) fn matching_audience<'a>(
     asked: &'a AccessRequest<'_>,
     rule: &'a Rule,
-    audience: &Audience,
+    audience: &'a Audience,
 ) -> Option<&'a str> {
     // A token for another resource also has the issuer as audience, for the UserInfo endpoint.
     let is_met = |wanted: &&str| {
@@ -458,7 +478,11 @@ pub(super) fn matching_audience<'a>(
         return Some(of_rule).filter(is_met);
     }
     let general = asked.app.audience.as_deref().or(asked.app.issuer_audience.then_some(asked.issuer));
-    [asked.resource.as_deref(), general].into_iter().flatten().find(is_met)
+    let of_resource = asked
+        .resource
+        .as_deref()
+        .and_then(|origin| audience.iter().find(|audience| resource::is_resource_of(rule, origin, audience)));
+    of_resource.or_else(|| general.filter(is_met))
 }
 
 /// Checks a token of another issuer against the rule. The issuer's settings already limit its
@@ -472,6 +496,7 @@ fn judge_foreign<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, foreign: &Foreig
     if audience.is_some_and(|audience| !foreign.audiences.contains(audience)) {
         return Err(Refused::Audience);
     }
+    refuse_to_write(asked, rule)?;
     if !rule.scopes.iter().all(|scope| foreign.scopes.contains(scope)) {
         return Err(Refused::Scope(&rule.scopes));
     }
@@ -646,6 +671,7 @@ mod tests {
             cors,
             now: TIME,
             in_progress: false,
+            only_reads: true,
         };
         let permit = decide(&asked, credential).map_err(|refused| refused.as_str().to_owned())?;
         assert_eq!(permit.app(), 3);
@@ -722,6 +748,7 @@ mod tests {
                 cors,
                 now: TIME,
                 in_progress: false,
+                only_reads: true,
             };
             decide(&asked, &Credential::Anonymous).unwrap().allows_get_body()
         };

@@ -106,11 +106,11 @@ pub(super) fn refuse_network(ctx: &AppRequest<'_>, place: &RoutePlace) -> GateRe
 ///
 /// The response does not reveal whether the token is forged, expired or revoked. The response is
 /// never a redirect, because clients that send tokens are programs.
-pub(super) fn refuse_token(ctx: &AppRequest<'_>) -> GateReply {
+pub(super) fn refuse_token(ctx: &AppRequest<'_>, rule: &Rule) -> GateReply {
     const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid or has expired.");
     tracing::info!(request_id = ctx.origin.request_id, app = ctx.app.name, reason = "invalid_token", "refused");
     remember(ctx, "invalid_token", None);
-    GateReply::new("invalid_token", challenge(ctx, None, Some(&INVALID)))
+    GateReply::new("invalid_token", challenge(ctx, Some(rule), Some(&INVALID)))
 }
 
 /// Refuses a request for the reason that the policy returned.
@@ -151,12 +151,12 @@ pub(super) async fn refuse(
             return sign_in("stepping_up", ctx, asked.path_and_query, rule, refused).await;
         }
         (Refused::Acr(_) | Refused::TooOld(_), _) => {
-            let refused = step_up_challenge(ctx, &refused.demanded(rule), rule.max_age);
+            let refused = step_up_challenge(ctx, rule, &refused.demanded(rule));
             if credential.is_by_token() { refused } else { ctx.as_page(refused, Problem::SignInNeeded) }
         }
         (Refused::Audience, _) => {
             let refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is for another audience.");
-            return GateReply::new("invalid_token", challenge(ctx, None, Some(&refusal)));
+            return GateReply::new("invalid_token", challenge(ctx, Some(rule), Some(&refusal)));
         }
         // The client itself is refused, so another token or sign-in would not help. The response
         // has no challenge.
@@ -169,7 +169,11 @@ pub(super) async fn refuse(
             let why = "An administrator must approve this client before its tokens give access to the application.";
             error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, why))
         }
-        (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential.has_offline_access()),
+        (Refused::Scope(_), _) => scope_challenge(ctx, rule, credential),
+        (Refused::ReadOnly, _) => {
+            let why = "Tokens may only read here, unless a rule of the application lists the method.";
+            error(StatusCode::FORBIDDEN, &Refusal::new(ErrorCode::AccessDenied, why))
+        }
         (Refused::Group | Refused::User, Some(who)) => ctx.forbidden(who),
         (Refused::Maintenance, _) => ctx.in_maintenance(),
         // Another sign-in would not help here.

@@ -209,6 +209,8 @@ pub(super) struct Routes {
     characters: Characters,
     /// Methods that rules list, in upper case.
     ruled_methods: BTreeSet<String>,
+    /// Whether tokens may only read where a rule lists no methods.
+    is_for_agents: bool,
 }
 
 impl Routes {
@@ -228,7 +230,7 @@ impl Routes {
             );
             return Self::new(&[]);
         }
-        Self::new(&app.routes)
+        Self { is_for_agents: app.agents, ..Self::new(&app.routes) }
     }
 
     fn new(rules: &[Rule]) -> Self {
@@ -254,7 +256,7 @@ impl Routes {
         let paths = places.iter().map(|place| place.path.as_bytes());
         let tree = PlaceTree::from_paths(paths, &number_conditions(&places));
         let ruled_methods = ruled_methods.collect();
-        Self { places, index, tree, characters, ruled_methods }
+        Self { places, index, tree, characters, ruled_methods, is_for_agents: false }
     }
 
     /// Returns the characters that the application reads as data under at least one path.
@@ -262,9 +264,9 @@ impl Routes {
         self.characters
     }
 
-    /// Returns whether any rule lists methods.
+    /// Returns whether the method of a request decides about its access.
     pub(super) fn have_method_rules(&self) -> bool {
-        !self.ruled_methods.is_empty()
+        self.is_for_agents || !self.ruled_methods.is_empty()
     }
 
     /// Returns whether the method differs only in letter case from a registered method or from a

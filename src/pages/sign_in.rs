@@ -153,6 +153,7 @@ impl Words {
 /// `offline_access=true`.
 #[derive(Template)]
 #[template(path = "consent.html")]
+#[expect(clippy::struct_excessive_bools, reason = "independent parts of the page")]
 pub struct ConsentPage<'a> {
     pub frame: Frame<'a>,
     pub action: &'a str,
@@ -160,6 +161,8 @@ pub struct ConsentPage<'a> {
     pub client: &'a str,
     /// Host of the redirect URI.
     pub host: &'a str,
+    /// Whether all redirect URIs of the client are on the user's device.
+    pub only_on_device: bool,
     pub publisher: Publisher<'a>,
     /// Whether the client was registered recently.
     pub is_new: bool,

@@ -294,7 +294,7 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
     };
     let (page, item) = match page.rsplit_once('/') {
         Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
-        Some((CLIENTS, id)) if id != "new" && ClientId::parse(id).is_some() => (CLIENTS, Some(id)),
+        Some((CLIENTS, id)) if id != "new" && ClientId::from_path_segment(id).is_some() => (CLIENTS, Some(id)),
         Some((APPS, name)) if is_app_name(name) => (APPS, Some(name)),
         _ => (page, None),
     };
@@ -316,7 +316,7 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     let page = match path {
         USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
         app_logins::PAGE => item.filter(|app| form.is_none() && is_app_name(app)).map(app_login_page),
-        CLIENTS => item.and_then(ClientId::parse).map(|id| format!("{CLIENTS}/{}", id.as_str())),
+        CLIENTS => item.and_then(ClientId::from_path_segment).map(|id| format!("{CLIENTS}/{}", id.path_segment())),
         APPS => item.filter(|name| is_app_name(name)).map(|name| format!("{APPS}/{name}")),
         _ => None,
     };

@@ -10,11 +10,12 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use ureq::Agent;
-use ureq::config::Config;
+use ureq::config::{Config, ConfigBuilder};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
 use ureq::unversioned::transport::DefaultConnector;
 
-use crate::guarded_resolver::GuardedResolver;
+use crate::guarded_resolver::{GuardedResolver, PublicResolver};
 
 /// HTTP client that trusts the certificate authorities of this machine, or of the file in
 /// `SSL_CERT_FILE`.
@@ -88,6 +89,17 @@ impl Web {
         Ok(Self { agent, max_bytes })
     }
 
+    /// Creates a client like [`Web::new`] for URLs that strangers choose: it connects to public
+    /// addresses only, and ignores the proxy settings of the environment, because a proxy would
+    /// resolve names itself.
+    ///
+    /// # Errors
+    /// One line, if the authorities cannot be read.
+    pub fn for_strangers(timeout: Duration, max_bytes: u64) -> Result<Self, String> {
+        let config = settings(timeout, None)?.proxy(None).build();
+        Ok(Self { agent: Agent::with_parts(config, DefaultConnector::default(), PublicResolver::default()), max_bytes })
+    }
+
     /// Fetches the document at `url`.
     ///
     /// # Errors
@@ -144,8 +156,12 @@ impl Web {
     }
 }
 
-/// Returns the settings of all clients: authorities, timeout, and no redirects.
 fn config(timeout: Duration, ca_file: Option<&Path>) -> Result<Config, String> {
+    Ok(settings(timeout, ca_file)?.build())
+}
+
+/// Returns the settings of all clients: authorities, timeout, and no redirects.
+fn settings(timeout: Duration, ca_file: Option<&Path>) -> Result<ConfigBuilder<AgentScope>, String> {
     let authorities = rustls_native_certs::load_native_certs()
         .map_err(|error| format!("cannot read this machine's certificate authorities: {error}"))?;
     let mut authorities: Vec<_> =
@@ -160,15 +176,13 @@ fn config(timeout: Duration, ca_file: Option<&Path>) -> Result<Config, String> {
         .root_certs(RootCerts::Specific(Arc::new(authorities)))
         .unversioned_rustls_crypto_provider(crate::tls::provider())
         .build();
-    let config = Agent::config_builder()
+    Ok(Agent::config_builder()
         .timeout_global(Some(timeout))
         // The document must come from the configured URL. A redirect would let another server
         // provide the issuer's document.
         .max_redirects(0)
         .user_agent(concat!("sealgate/", env!("CARGO_PKG_VERSION")))
-        .tls_config(tls)
-        .build();
-    Ok(config)
+        .tls_config(tls))
 }
 
 /// Returns the `max-age` of a `Cache-Control` field, or `None` if `no-store` or `no-cache` forbids
@@ -189,7 +203,48 @@ fn max_age(field: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// Answers one request with these bytes, and returns the URL.
+    fn serve(answer: String) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/document", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        url
+    }
+
+    fn answer(status: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+    }
+
+    #[test]
+    fn a_document_has_the_status_200_and_a_limited_length() {
+        let web = Web::new(Duration::from_secs(20), 10).unwrap();
+        assert_eq!(web.get(&serve(answer("200 OK", "012345678"))).unwrap().body, b"012345678");
+        assert!(web.get(&serve(answer("200 OK", "01234567890"))).is_err());
+        for status in ["201 Created", "302 Found\r\nLocation: /other", "304 Not Modified", "500 Internal Server Error"]
+        {
+            assert!(web.get(&serve(answer(status, ""))).is_err(), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_url_of_a_stranger_is_not_fetched_from_this_machine() {
+        let web = Web::for_strangers(Duration::from_secs(20), 10).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let fault = web.get(&format!("http://{}/", listener.local_addr().unwrap())).unwrap_err().into_line();
+        assert!(fault.contains("127.0.0.1 is not public"), "{fault}");
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "no connection was made");
+    }
 
     #[test]
     fn max_age_is_read_unless_caching_is_forbidden() {

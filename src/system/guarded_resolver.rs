@@ -66,6 +66,35 @@ impl Resolver for GuardedResolver {
     }
 }
 
+/// Resolver that accepts only public addresses.
+///
+/// The connection uses the addresses that this resolver returns, so a name cannot resolve to another
+/// address afterwards.
+#[derive(Debug, Default)]
+pub(crate) struct PublicResolver(DefaultResolver);
+
+/// A host does not have public addresses only.
+#[derive(Debug)]
+struct NotPublic(IpAddr);
+
+impl fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the address {} is not public", self.0)
+    }
+}
+
+impl std::error::Error for NotPublic {}
+
+impl Resolver for PublicResolver {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let resolved = self.0.resolve(uri, config, timeout)?;
+        match resolved.iter().map(SocketAddr::ip).find(|address| !is_public(*address)) {
+            Some(address) => Err(Error::Other(Box::new(NotPublic(address)))),
+            None => Ok(resolved),
+        }
+    }
+}
+
 /// Returns whether an address is reachable from the Internet (IANA special-purpose registries, RFC
 /// 6890).
 fn is_public(address: IpAddr) -> bool {
@@ -154,6 +183,26 @@ mod tests {
         assert!(resolver.check("keys.test", &addresses(&["1.0.0.1", "169.254.169.254"])).is_err());
         assert!(resolver.check("op.test", &addresses(&["10.0.0.1"])).is_ok());
         assert!(resolver.check("keys.test", &addresses(&["10.0.0.2"])).is_ok(), "both are in a private network");
+    }
+
+    #[test]
+    fn a_public_resolver_accepts_no_other_address() {
+        let resolve = |uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            PublicResolver::default().resolve(&uri, &Config::default(), NextTimeout::default())
+        };
+        for uri in [
+            "https://127.0.0.1/x",
+            "https://localhost/x",
+            "https://10.0.0.1/x",
+            "https://169.254.169.254/x",
+            "https://[::1]/x",
+            "https://[fe80::1]/x",
+            "https://[::ffff:10.0.0.1]/x",
+        ] {
+            assert!(resolve(uri).unwrap_err().to_string().contains("is not public"), "{uri}");
+        }
+        assert!(resolve("https://1.1.1.1/x").is_ok());
     }
 
     #[test]

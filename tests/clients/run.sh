@@ -12,7 +12,7 @@ tests/clients/need.sh node npm curl openssl softhsm2-util
 . tests/support/provider.sh
 cargo build --locked --quiet --bin sealgate
 begin clients
-read -r port admin rp < <(node tests/support/free_ports.mjs 3)
+read -r port admin rp mcp < <(node tests/support/free_ports.mjs 4)
 configure "$port" "$admin" <<END
 [form_post]
 clients = ["web"]
@@ -21,6 +21,20 @@ name = "wiki"
 host = "wiki.localhost"
 upstreams = ["http://127.0.0.1:$rp"]
 scopes = { "wiki:read" = "Read pages", "wiki:write" = "Change pages" }
+[registration]
+mode = "open"
+# Not every resolver supports names below localhost.
+[[app]]
+name = "notes"
+host = "127.0.0.1"
+upstreams = ["http://127.0.0.1:$mcp"]
+agents = true
+scopes = { "notes:read" = "Read notes", "notes:write" = "Change notes" }
+[[app.route]]
+path = "/mcp"
+access = "bearer"
+resource = true
+scopes = ["notes:read"]
 END
 
 # The environment of a relying party. SIGNED_OUT_PAGE is for relying parties that protect all other
@@ -41,6 +55,10 @@ CLIENT_SECRET=$(sealgate client add "$CLIENT_ID" --name Web --type confidential 
 [ -n "$CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export CLIENT_SECRET
 sealgate client add "$PUBLIC_CLIENT_ID" --name Native --type public "${uris[@]}" >/dev/null
+
+# Agents. One registers itself, and the test approves it.
+export MCP_URL="http://127.0.0.1:$port/mcp" MCP_PORT="$mcp" CONFIG="$work/sealgate.toml" SEALGATE="$PWD/target/debug/sealgate"
+sealgate client add agent --name Agent --type public --redirect-uri http://127.0.0.1/callback >/dev/null
 
 # A client that gets tokens in its own name, for one application.
 export SERVICE_CLIENT_ID=backup RESOURCE="http://wiki.localhost:$port"

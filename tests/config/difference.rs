@@ -135,7 +135,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 63] = [
+const RELOADABLE: [&str; 64] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -177,6 +177,7 @@ const RELOADABLE: [&str; 63] = [
     "registration.max_clients",
     "registration.unused_seconds",
     "registration.notify",
+    "registration.document_hosts",
     "pages.operator",
     "pages.default_language",
     "pages.accent",
@@ -267,6 +268,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let words = [
         ("app_passwords = true", "app_passwords = false"),
         ("application_tokens = true", "application_tokens = false"),
+        // The path of the example is public.
+        ("resource = true", "resource = false"),
         ("\"https://id.example.com\"", "\"https://other.example.com\""),
         ("token_label = \"sealgate\"", "token_label = \"other\""),
         ("key_label = \"sealgate\"", "key_label = \"other\""),
@@ -303,7 +306,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let [reloadable @ .., client, app] = reloadable.as_slice() else { panic!("{reloadable:?}") };
     assert_eq!(
         app,
-        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, clients, \
+        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, agents, clients, client_hosts, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          max_body_bytes, compression, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"

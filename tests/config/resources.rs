@@ -70,3 +70,49 @@ fn an_application_that_refuses_tokens_for_the_issuer_has_another_audience() {
         text("url = \"https://id.example.com:8443\"").replace("\"wiki.example.com\"", "\"id.example.com:8443\"");
     assert!(parse(&other_port).apps[0].is_resource());
 }
+
+#[test]
+fn an_application_for_agents_accepts_only_its_own_tokens() {
+    let text = |app: &str, route: &str| {
+        let more = format!("agents = true\n{app}\n[[app.route]]\npath = \"/mcp\"\naccess = \"bearer\"\n{route}\n");
+        format!("{REQUIRED}{}", APP.replacen("[[app.route]]", &format!("{more}[[app.route]]"), 1))
+    };
+    let config = parse(&text("", "resource = true"));
+    let app = &config.apps[0];
+    assert!(app.agents && app.is_resource() && !app.issuer_audience);
+    let paths: Vec<_> = app.routes.iter().map(|route| (route.path.as_str(), route.resource_path())).collect();
+    assert_eq!(paths, [("/mcp", Some("/mcp")), ("/", None)]);
+    assert!(!parse(&format!("{REQUIRED}{APP}")).apps[0].agents);
+    for (app, route, problem) in [
+        ("issuer_audience = true", "", "app[0].issuer_audience: is true, but agents = true accepts only tokens"),
+        ("", "resource = true\naudience = \"x\"", "app[0].route[0].resource: is the audience of the route's tokens"),
+        ("", "resource = 1", "app[0].route[0].resource: is an integer; write true or false"),
+        (
+            "",
+            "resource = true\n[[app.route]]\npath = \"/mcp/\"\naccess = \"bearer\"",
+            "app[0].route[1].resource: another rule of \"/mcp/\" has a different value",
+        ),
+        (
+            "",
+            "[[app.route]]\npath = \"/.well-known/oauth-protected-resource/x\"\naccess = \"public\"",
+            "app[0].route[1].path: \"/.well-known/oauth-protected-resource/x\" is reserved for Sealgate",
+        ),
+    ] {
+        starts(&fault(&text(app, route)), problem);
+    }
+    let with = text("", "resource = true");
+    let public = with.replace("access = \"bearer\"", "access = \"public\"");
+    starts(&fault(&public), "app[0].route[0].resource: on a public route no token is checked");
+    let (start, odd) = (with.replace("\"/mcp\"", "\"/other/\""), with.replace("\"/mcp\"", "\"/a(b)\""));
+    assert_eq!(parse(&start).apps[0].routes[0].resource_path(), Some("/other"));
+    starts(&fault(&odd), "app[0].route[0].resource: requires a path of ASCII letters");
+    starts(&fault(&with.replace("agents = true", "")), "app[0].route[0].resource: has an effect only with agents");
+    let root = with.replace("path = \"/mcp\"", "path = \"/\"").replacen(
+        "[[app.route]]\n    path = \"/\"",
+        "[[app.route]]\n    path = \"/a\"",
+        1,
+    );
+    starts(&fault(&root), "app[0].route[0].resource: is the application itself");
+    let own = with.replace("\"wiki.example.com\"", "\"id.example.com\"");
+    starts(&fault(&own), "app[0].host: is the issuer's own");
+}

@@ -15,6 +15,7 @@ use sealgate::app::site::Site;
 use sealgate_config::{Config, RouteLimits};
 use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::{Parts, Sealgate};
+use sealgate_core::tokens::documents::{ClientDocuments, DocumentFetcher};
 use sealgate_domain::client::{AuthMethod, Client, ClientType};
 use sealgate_domain::client::{ClientSecret, ConsentRule};
 use sealgate_domain::secret::Secret;
@@ -27,6 +28,7 @@ use sealgate_store::engine::{Changes, Counters, Engine, EngineError, Key, Outcom
 use sealgate_store::memory::MemoryEngine;
 use sealgate_store::sealer::Sealer;
 use sealgate_system::clock::{Clock, FixedClock, OsEntropy};
+use sealgate_system::fetch::Document;
 use sealgate_system::metrics::Metrics;
 
 use crate::configuration::Configuration;
@@ -155,6 +157,16 @@ pub(crate) struct World {
     pub(crate) ben: User,
 }
 
+/// Source of metadata documents instead of the Internet. Every URL has one.
+struct EveryUrl;
+
+impl DocumentFetcher for EveryUrl {
+    fn fetch(&self, url: &str) -> Result<Document, String> {
+        let document = serde_json::json!({"client_id": url, "redirect_uris": ["https://rp.test/cb"]});
+        Ok(Document { body: document.to_string().into_bytes(), max_age: None })
+    }
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
         Self::made("", None, |_| ()).await
@@ -190,6 +202,7 @@ impl World {
             metrics: Arc::new(Metrics::new().unwrap()),
         };
         let mut sealgate = parts.assemble().await.unwrap();
+        sealgate.documents = Arc::new(ClientDocuments::with(Arc::new(EveryUrl)));
         if let Some(most) = forms {
             let store = Arc::into_inner(sealgate.store).expect("no other reference exists yet");
             sealgate.store = Arc::new(store.sealing_with(Sealer::new(&[7; 32]).unwrap(), most).await.unwrap());

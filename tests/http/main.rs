@@ -49,6 +49,7 @@ mod authorize;
 mod authorize_by_post;
 mod client_auth;
 mod client_credentials;
+mod client_documents;
 mod clock;
 mod cluster;
 mod cluster_limits;

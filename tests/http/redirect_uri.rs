@@ -1,9 +1,11 @@
 //! Tests client and redirect URI: no redirect is sent until they are verified to match (RFC 6749
 //! §4.1.2.1; RFC 9700 §4.1, §4.11; RFC 8252 §7.3).
 
-use sealgate_domain::client::{Client, ClientState};
+use sealgate_domain::client::{Authority, Client, ClientDecision, ClientId, ClientState};
 use sealgate_domain::redirect_uri::RedirectUri;
+use serde_json::json;
 
+use crate::register::Registered;
 use crate::steps::{assert_code, assert_login, fields_of};
 use crate::support::{Provider, Reply};
 
@@ -226,4 +228,56 @@ async fn a_registered_query_precedes_the_response_parameters() {
     let reply = provider.get(&request).await;
     assert!(reply.location().starts_with("https://rp.test/cb?tenant=a%20b&error="), "{}", reply.location());
     reply.assert_error_redirect("login_required");
+}
+
+#[tokio::test]
+async fn localhost_without_a_port_matches_every_port_of_native_clients_only() {
+    let provider = crate::register::open().await;
+    let uris = json!(["http://localhost/cb", "http://localhost:9/fixed"]);
+    let register = async |kind: &str| {
+        let more = json!({"redirect_uris": uris, "application_type": kind, "token_endpoint_auth_method": "none"});
+        let own = Registered::new(&provider, &more).await;
+        assert_eq!(own.text("application_type"), kind);
+        own
+    };
+    let (native, web) = (register("native").await, register("web").await);
+    let open = async |own: &Registered, uri: &str| {
+        provider.browser().open(&own.client(&provider).authorize(&[("redirect_uri", uri)])).await
+    };
+    for uri in ["http://localhost:51004/cb", "http://localhost/cb", "http://localhost:9/fixed"] {
+        assert_login(&open(&native, uri).await);
+    }
+    for uri in ["http://localhost:51004/cb2", "http://localhost:10/fixed", "http://localhost.evil.test:51004/cb"] {
+        open(&native, uri).await.assert_error_page();
+    }
+    assert_login(&open(&web, "http://localhost/cb").await);
+    open(&web, "http://localhost:51004/cb").await.assert_error_page();
+    // The type is part of an update, and a web client that becomes native loses its approval.
+    let id = ClientId::parse(web.text("client_id")).unwrap();
+    let approval = Some(ClientDecision { by: Authority::Operator, at: provider.sealgate.clock.now() });
+    for (kind, stays) in [("web", true), ("native", false), ("web", true)] {
+        provider.sealgate.store.change_client(&id, |client| client.approval = approval).await.unwrap();
+        let changes = json!({"redirect_uris": uris, "application_type": kind, "token_endpoint_auth_method": "none"});
+        let reply = web.manage(&provider, "PUT", &web.update(&changes).to_string()).await;
+        assert_eq!((reply.status, &reply.json()["application_type"]), (200, &json!(kind)));
+        let client = provider.sealgate.store.client(&id).await.unwrap().unwrap();
+        assert_eq!(client.approval.is_some(), stays, "{kind}");
+    }
+}
+
+/// The page warns if any program on the device can receive the code.
+#[tokio::test]
+async fn the_consent_page_warns_of_clients_on_the_device() {
+    let provider = crate::register::open().await;
+    for (uris, warns) in [
+        (json!(["http://127.0.0.1/cb", "http://localhost:9/cb"]), true),
+        (json!(["http://127.0.0.1/cb", "https://rp.test/cb"]), false),
+    ] {
+        let own = Registered::new(&provider, &json!({"redirect_uris": uris})).await;
+        let browser = provider.browser();
+        let address = own.client(&provider).authorize(&[("redirect_uri", "http://127.0.0.1:51004/cb")]);
+        let page = browser.sign_in(&browser.open(&address).await, "anna@example.test").await;
+        assert!(page.text().contains("id=\"consent-return\"><bdi>127.0.0.1:51004</bdi>"), "{}", page.text());
+        assert_eq!(page.text().contains("id=\"consent-on-device\""), warns, "{uris}");
+    }
 }

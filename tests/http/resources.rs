@@ -4,6 +4,7 @@ use sealgate_domain::client::ClientId;
 use sealgate_system::clock::Clock as _;
 use serde_json::json;
 
+use crate::steps::assert_login;
 use crate::support::{Provider, REDIRECT_URI, Tokens, is_consent, jwt_claims};
 
 const ISSUER: &str = crate::support::ISSUER;
@@ -29,6 +30,16 @@ const APPS: &str = r#"
     name = "desk"
     host = "desk.test"
     upstreams = ["http://127.0.0.1:8083"]
+    [[app]]
+    name = "notes"
+    host = "notes.test"
+    upstreams = ["http://127.0.0.1:8085"]
+    agents = true
+    scopes = { "notes:read" = "Read notes", "notes:write" = "Change notes" }
+    [[app.route]]
+    path = "/mcp"
+    access = "bearer"
+    resource = true
     [[app]]
     name = "previews"
     host = "*.previews.test"
@@ -85,6 +96,36 @@ async fn a_resource_needs_no_scope() {
     let browser = provider.browser();
     let reply = browser.get(&provider.c1().authorize(&[("scope", "-")])).await;
     reply.assert_error_redirect("invalid_request");
+}
+
+/// Clients of the Model Context Protocol send no scope, or only spaces, if they know none.
+#[tokio::test]
+async fn without_a_scope_an_agent_gets_all_scopes_of_the_resource() {
+    let provider = provider().await;
+    for (resource, scope, given) in [
+        ("https://notes.test/mcp", "-", "notes:read notes:write"),
+        ("https://notes.test", " ", "notes:read notes:write"),
+        ("https://notes.test/mcp", " offline_access", "offline_access"),
+        ("https://notes.test/mcp/", "notes:read", "notes:read"),
+    ] {
+        let code = provider.c1().code(&[("resource", resource), ("scope", scope)]).await;
+        let tokens = Tokens::of(&redeem(&provider.c1(), &code, resource).await);
+        let claims = jwt_claims(&tokens.access);
+        assert_eq!(claims["aud"], json!(resource.trim_end_matches('/')), "{resource}");
+        assert_eq!(claims["scope"], json!(given), "{resource} {scope}");
+    }
+    let browser = provider.browser();
+    for wrong in ["https://notes.test/mcp/a", "https://notes.test/", "https://notes.test/MCP", "https://wiki.test/mcp"]
+    {
+        let reply = browser.open(&provider.c1().authorize(&[("resource", wrong), ("scope", "openid")])).await;
+        if wrong.ends_with("test/") { assert_login(&reply) } else { reply.assert_error_redirect("invalid_target") }
+    }
+    let request = [("resource", "https://notes.test/mcp"), ("scope", "-"), ("prompt", "consent")];
+    let address = provider.c1().authorize(&request);
+    let page = browser.sign_in(&browser.open(&address).await, ANNA).await;
+    for text in ["https://notes.test/mcp", "Read notes", "Change notes"] {
+        assert!(page.text().contains(text), "{text}: {}", page.text());
+    }
 }
 
 #[tokio::test]

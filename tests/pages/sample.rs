@@ -315,6 +315,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             csrf,
             client,
             host: "app.example.com",
+            only_on_device: publisher == Publisher::Itself,
             publisher,
             is_new: true,
             website,

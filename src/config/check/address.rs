@@ -167,6 +167,14 @@ pub(super) fn app_host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Parses the host of clients' metadata documents.
+pub(super) fn document_host(text: &str) -> Result<String, String> {
+    host_name(text)?;
+    let has_name = matches!(Host::parse(text), Ok(Host::Domain(name)) if name.contains('.'));
+    let problem = || format!("{text:?} is not a public host name; write one such as \"claude.ai\"");
+    has_name.then(|| text.to_owned()).ok_or_else(problem)
+}
+
 pub(super) fn host_name(text: &str) -> Result<(), String> {
     let problem = || format!("{text:?} is not a host name; write one such as \"wiki.example.com\", without wildcards");
     let host = Host::parse(text).map_err(|_| problem())?;

@@ -16,7 +16,7 @@ use super::health_check::health_check;
 use super::identity::identity;
 use super::login::login;
 use super::maintenance::maintenance;
-use super::resources::{app_scopes, is_scope, issuer_audience};
+use super::resources::{app_scopes, is_scope, issuer_audience, route_resource};
 use super::route_limits::{app_timeouts, max_body_bytes, route_limits};
 use super::route_upstreams::{RouteUpstreamKeys, avoidable_rules};
 use super::{address, tls};
@@ -40,6 +40,9 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Allowed values of `upstreams`.
 const UPSTREAMS: &str = "write a list such as [\"http://127.0.0.1:8081\"]";
+
+/// Allowed values of lists with hosts of clients' metadata documents.
+pub(super) const DOCUMENT_HOSTS: &str = "write a list of host names, such as [\"claude.ai\"]";
 
 /// Maximum length of an application's title in characters.
 const MAX_TITLE_LENGTH: usize = 60;
@@ -117,6 +120,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let max_body_bytes = max_body_bytes(&mut section);
     let compression = section.flag("compression", false);
     let scopes = app_scopes(&mut section);
+    let agents = section.flag("agents", false);
     let of_app = OfApp {
         trusted: &trusted_issuers,
         acr: &acr,
@@ -125,6 +129,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         max_body_bytes,
         compression,
         scopes: &scopes,
+        agents,
     };
     let routes = routes(&mut section, &of_app, own, files);
     let upstream_tls = tls::upstream(&mut section, &with_upstreams_of_routes(&upstreams, routes.as_deref()), files);
@@ -156,15 +161,16 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
     let audiences = routes.iter().flatten().filter_map(|route| route.audience.as_deref());
     let audiences = audiences.chain(audience.as_deref()).collect();
-    let issuer_audience = issuer_audience(&mut section, &audiences, issuer);
+    let issuer_audience = issuer_audience(&mut section, agents, &audiences, issuer);
     if !(scopes.is_empty() && issuer_audience) && is_at_origin_of(issuer, host.as_deref(), url.as_ref()) {
-        let problem = "is the issuer's own, which is the audience of tokens for all applications; leave scopes and \
-                       issuer_audience out, or give the application a host of its own";
+        let problem = "is the issuer's own, which is the audience of tokens for all applications; leave scopes, \
+                       issuer_audience and agents out, or give the application a host of its own";
         section.fault("host", problem);
     }
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
+    let client_hosts = section.some_texts("client_hosts", DOCUMENT_HOSTS, address::document_host);
     let mut identity = identity(&mut section);
     let fixed_headers = fixed_headers(&mut section, &identity, files);
     identity.fixed = fixed_headers.request_names().cloned().collect();
@@ -205,7 +211,9 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         audience,
         scopes,
         issuer_audience,
+        agents,
         clients,
+        client_hosts: client_hosts.unwrap_or_default(),
         trusted_issuers,
         acr,
         identity: Arc::new(identity),
@@ -321,6 +329,7 @@ struct OfApp<'a> {
     max_body_bytes: Option<u64>,
     compression: bool,
     scopes: &'a [AppScope],
+    agents: bool,
 }
 
 fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &Files) -> Option<Vec<Route>> {
@@ -347,6 +356,8 @@ fn routes(app: &mut Section<'_, '_>, of_app: &OfApp<'_>, own: &Own<'_>, files: &
 struct TakenRules {
     rules: BTreeSet<(String, Option<String>, Option<IpNet>)>,
     characters: BTreeMap<String, PathCharacters>,
+    /// Whether the path, without a slash at its end, is a resource.
+    resources: BTreeMap<String, bool>,
     upstreams: RouteUpstreamKeys,
 }
 
@@ -388,7 +399,9 @@ fn route(
     let trusted = of_app.trusted;
     let path = section.required_text("path", "write a path such as \"/\" or \"/api/\"", |text| {
         let path = address::route_path(text)?;
-        if path.starts_with(OWN_PATH) || path == RESOURCE_METADATA {
+        let is_metadata = path.strip_prefix(RESOURCE_METADATA);
+        let is_metadata = is_metadata.is_some_and(|rest| rest.is_empty() || (of_app.agents && rest.starts_with('/')));
+        if path.starts_with(OWN_PATH) || is_metadata {
             return Err(format!("{text:?} is reserved for Sealgate; use a path of the application"));
         }
         Ok(path)
@@ -405,6 +418,14 @@ fn route(
     let accesses = [("public", Access::Public), ("bearer", Access::Bearer), ("signed_in", Access::SignedIn)];
     let access = section.required_choice("access", &accesses);
     let audience = section.text("audience", "write the audience that access tokens must have", address::name);
+    let resource = route_resource(&mut section, of_app.agents, path.as_deref(), access);
+    if let Some(path) = &path
+        && *taken.resources.entry(path.trim_end_matches('/').to_owned()).or_insert(resource) != resource
+    {
+        let problem =
+            format!("another rule of {path:?} has a different value; set the same value for all methods of a path");
+        section.fault("resource", &problem);
+    }
     let mut known: Vec<&str> = ScopeValue::ALL.into_iter().map(ScopeValue::as_str).collect();
     known.extend(of_app.scopes.iter().map(|scope| scope.name.as_str()));
     let allowed = format!("write a list of {}", known.join(", "));
@@ -492,6 +513,7 @@ fn route(
         networks,
         access: access?,
         audience,
+        resource,
         scopes: scopes.unwrap_or_default(),
         groups: groups.unwrap_or_default(),
         users: users.unwrap_or_default(),

@@ -5,8 +5,8 @@ use super::{address, factors};
 use crate::disk::Files;
 use crate::{App, DefinedClient, service_problem};
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, GrantType,
-    MAX_REFRESH_RETRY, MAX_SECRETS,
+    ApplicationType, AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
+    GrantType, MAX_REFRESH_RETRY, MAX_SECRETS,
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
@@ -141,6 +141,7 @@ fn client(
             policy_uri,
             default_max_age: default_max_age.map(|age| age.as_secs()),
             default_scope,
+            application_type: ApplicationType::Web,
         },
         owner: None,
         registration: None,

@@ -1,9 +1,9 @@
-//! Checks of an application's `scopes` and `issuer_audience`.
+//! Checks of an application's `scopes`, `issuer_audience` and `agents`, and of a route's `resource`.
 
 use std::collections::BTreeSet;
 
 use crate::file::Section;
-use crate::{AppScope, IssuerUrl};
+use crate::{Access, AppScope, IssuerUrl};
 use sealgate_domain::profile::is_line;
 use sealgate_domain::scope::ScopeValue;
 
@@ -60,16 +60,52 @@ pub(super) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
-/// Parses `issuer_audience`, and reports contradictions with `audience`.
+/// Parses `issuer_audience`, and reports contradictions with `agents` and `audience`.
 pub(super) fn issuer_audience(
     app: &mut Section<'_, '_>,
+    agents: bool,
     audiences: &BTreeSet<&str>,
     issuer: Option<&IssuerUrl>,
 ) -> bool {
-    let accepted = app.flag("issuer_audience", true);
+    let accepted = app.flag("issuer_audience", !agents);
+    if agents && accepted {
+        let problem = "is true, but agents = true accepts only tokens for this application; leave one of them out";
+        app.fault("issuer_audience", problem);
+    }
     if !accepted && issuer.is_some_and(|issuer| audiences.contains(issuer.as_str())) {
         let problem = "is false, but an audience of the application is the issuer; leave one of them out";
         app.fault("issuer_audience", problem);
     }
     accepted
+}
+
+/// Parses `resource` of a route.
+pub(super) fn route_resource(
+    route: &mut Section<'_, '_>,
+    agents: bool,
+    path: Option<&str>,
+    access: Option<Access>,
+) -> bool {
+    if !route.flag("resource", false) {
+        return false;
+    }
+    // The identifier is part of challenges and URLs without escaping.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'.' | b'_' | b'~');
+    let problem = if !agents {
+        Some("has an effect only with agents = true of the application; set that, or leave it out")
+    } else if access == Some(Access::Public) {
+        Some("on a public route no token is checked; leave it out, or change access")
+    } else if route.has("audience") {
+        Some("is the audience of the route's tokens; leave audience out")
+    } else if path == Some("/") {
+        Some("is the application itself, which is a resource already; leave it out")
+    } else if path.is_some_and(|path| !path.bytes().all(is_plain)) {
+        Some("requires a path of ASCII letters, digits, /, -, ., _ and ~")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        route.fault("resource", problem);
+    }
+    true
 }

@@ -165,7 +165,7 @@ async fn look_up(
     let is_service = claims.is_of_service();
     let grant_is_active = standing.grant.is_some_and(|grant| grant.is_active() && grant.is_service == is_service);
     let registered = match registered {
-        Some(_) => standing.client.map(|client| clients::as_configured(config, client)),
+        Some(_) => standing.client.and_then(|client| clients::as_configured(config, client)),
         None => clients::configured(config, &client),
     };
     let registered = registered.filter(Client::is_enabled);

@@ -95,15 +95,25 @@ pub fn id_of_app(app: &App, host: Option<&CoveredHost>) -> String {
 /// Returns the registered client with this id. Its scope is limited to what the configuration
 /// permits.
 pub async fn registered(store: &Store, config: &Config, id: &ClientId) -> Result<Option<Client>, StoreError> {
-    Ok(store.client(id).await?.map(|client| as_configured(config, client)))
+    Ok(store.client(id).await?.and_then(|client| as_configured(config, client)))
 }
 
-/// Limits the scope of a registered client to what the configuration permits.
-pub(crate) fn as_configured(config: &Config, client: Client) -> Client {
-    if config.tokens.groups_scope {
-        return client;
+/// Returns whether the configuration lists the host of the client's metadata document. True for
+/// clients without a document.
+pub fn is_listed_document(config: &Config, id: &ClientId) -> bool {
+    id.document_host().is_none_or(|host| config.registration.document_hosts.iter().any(|listed| listed == host))
+}
+
+/// Limits the scope of a registered client to what the configuration permits. Returns `None` if the
+/// host of the client's metadata document is not listed any more.
+pub(crate) fn as_configured(config: &Config, client: Client) -> Option<Client> {
+    if !is_listed_document(config, &client.id) {
+        return None;
     }
-    Client { scope: client.scope.without(ScopeValue::Groups), ..client }
+    if config.tokens.groups_scope {
+        return Some(client);
+    }
+    Some(Client { scope: client.scope.without(ScopeValue::Groups), ..client })
 }
 
 /// Returns the client of the server's own pages. It never gets an authorization code, because the

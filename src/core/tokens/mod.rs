@@ -1,7 +1,8 @@
 //! Tokens of this issuer (`issuer` creates them, `bearer` verifies them), tokens of other issuers
-//! (`trusted`), and the clients (`clients`).
+//! (`trusted`), the clients (`clients`), and their metadata documents (`documents`).
 
 pub mod bearer;
 pub mod clients;
+pub mod documents;
 pub mod issuer;
 pub mod trusted;

@@ -375,12 +375,14 @@ fn scope(
         // `scope` of the token response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
-    let Some(text) = params.one("scope")? else {
+    let is_named = |text: &&str| !text.trim_matches(' ').is_empty();
+    let Some(text) = params.one("scope")?.filter(is_named) else {
         let scope = client.default_scope().map(usable);
         return match resource {
             // A resource may have no scopes (RFC 6749 §3.3 makes the parameter optional).
             Some(resource) => {
-                let access = ResourceAccess { id: resource.id, scopes: BTreeSet::new() };
+                let scopes = if resource.all_by_default { resource.scopes } else { BTreeSet::new() };
+                let access = ResourceAccess { id: resource.id, scopes };
                 Ok((scope.unwrap_or_default(), Some(access)))
             }
             None => Ok((scope.ok_or(NO_SCOPE)?, None)),
@@ -442,6 +444,10 @@ fn challenge(params: &Params, client: &Client) -> Result<Option<CodeChallenge>, 
         // RFC 7636 §4.3 defines the default.
         None => ChallengeMethod::Plain,
     };
+    // The document of a client is public, so its id proves nothing.
+    if method == ChallengeMethod::Plain && client.id.document_host().is_some() {
+        return Err(Refusal::invalid_request("The code_challenge_method of this client must be S256."));
+    }
     CodeChallenge::parse(value, method).map(Some).ok_or(Refusal::invalid_request("The code_challenge is malformed."))
 }
 

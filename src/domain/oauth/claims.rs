@@ -191,6 +191,15 @@ pub enum Audience {
 }
 
 impl Audience {
+    /// Returns the audiences.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let list = match self {
+            Self::One(only) => std::slice::from_ref(only),
+            Self::Many(list) => list,
+        };
+        list.iter().map(String::as_str)
+    }
+
     /// Returns whether this audience is included.
     pub fn contains(&self, wanted: &str) -> bool {
         match self {

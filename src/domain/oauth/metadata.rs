@@ -34,6 +34,8 @@ pub struct ProviderMetadata {
     pub request_parameter_supported: bool,
     pub request_uri_parameter_supported: bool,
     pub authorization_response_iss_parameter_supported: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub client_id_metadata_document_supported: bool,
 }
 
 impl ProviderMetadata {
@@ -41,9 +43,10 @@ impl ProviderMetadata {
     ///
     /// The document always names the registration endpoint, even if the operator disabled
     /// registration (docs/explanation/protocol-tokens.md). The scope `groups` with its claim, the response mode
-    /// `form_post`, and the grant type `client_credentials` are included only if the operator enabled
-    /// them.
-    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool, services: bool) -> Self {
+    /// `form_post`, the grant type `client_credentials`, and the support for `documents` of clients
+    /// are included only if the operator enabled them.
+    #[expect(clippy::fn_params_excessive_bools, reason = "independent members of the document")]
+    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool, services: bool, documents: bool) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");
@@ -98,6 +101,7 @@ impl ProviderMetadata {
             request_parameter_supported: false,
             request_uri_parameter_supported: false,
             authorization_response_iss_parameter_supported: true,
+            client_id_metadata_document_supported: documents,
         }
     }
 }

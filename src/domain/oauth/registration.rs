@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::client::{AuthMethod, Client, ClientDetails, ClientType, ConsentRule, GrantType};
+use crate::client::{ApplicationType, AuthMethod, Client, ClientDetails, ClientType, ConsentRule, GrantType};
 use crate::error::{ErrorCode, Refusal};
 use crate::profile::is_line;
 use crate::redirect_uri::RedirectUri;
@@ -73,6 +73,7 @@ impl ClientMetadata {
                 policy_uri: https(&members, "policy_uri")?,
                 default_max_age: default_max_age(&members)?,
                 default_scope: None,
+                application_type: application_type(&members)?,
             },
         })
     }
@@ -118,7 +119,7 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
         "grant_types": client.grant_types,
         "response_types": ["code"],
         "token_endpoint_auth_method": client.auth_method,
-        "application_type": "web",
+        "application_type": client.details.application_type,
         "id_token_signed_response_alg": "RS256",
         "subject_type": "public",
         "scope": client.scope,
@@ -198,10 +199,15 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if members.get("require_auth_time").is_some_and(|value| !value.is_boolean()) {
         return Err(invalid("The member require_auth_time must be a boolean."));
     }
-    if !matches!(text(members, "application_type")?, None | Some("web" | "native")) {
-        return Err(invalid("The application_type must be web or native."));
-    }
     Ok(())
+}
+
+fn application_type(members: &Map<String, Value>) -> Result<ApplicationType, Refusal> {
+    match text(members, "application_type")? {
+        None | Some("web") => Ok(ApplicationType::Web),
+        Some("native") => Ok(ApplicationType::Native),
+        Some(_) => Err(invalid("The application_type must be web or native.")),
+    }
 }
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {

@@ -253,6 +253,9 @@ consent-account = You are signed in as <bdi>{ $account }</bdi>.
 consent-self-registered =
     <bdi>{ $client }</bdi> registered itself here and chose its own name. <bdi>{ $operator }</bdi> has not reviewed it.
     Allow it only if you know it and have just started this yourself.
+consent-on-device =
+    <bdi>{ $client }</bdi> is a program on this device. Other programs here could use its name. Allow this only if you have
+    just started it yourself.
 consent-needs-approval =
     An administrator of <bdi>{ $operator }</bdi> has to approve <bdi>{ $client }</bdi> before it can use the protected
     applications for you. Until then they refuse it.

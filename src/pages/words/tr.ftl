@@ -237,6 +237,9 @@ consent-account = <bdi>{ $account }</bdi> hesabıyla oturum açtınız.
 consent-self-registered =
     <bdi>{ $client }</bdi> uygulaması buraya kendi seçtiği adla, kendiliğinden kaydoldu. <bdi>{ $operator }</bdi> yöneticileri
     bu uygulamayı incelemedi. Yalnızca uygulamayı tanıyorsanız ve işlemi az önce kendiniz başlattıysanız izin verin.
+consent-on-device =
+    <bdi>{ $client }</bdi> bu cihazdaki bir program. Cihazdaki başka programlar onun adını kullanabilir. Yalnızca işlemi az
+    önce kendiniz başlattıysanız izin verin.
 consent-needs-approval =
     <bdi>{ $client }</bdi> uygulamasının korunan uygulamaları sizin adınıza kullanabilmesi için bir <bdi>{ $operator }</bdi>
     yöneticisinin onayı gerekir. Onay verilene kadar istekleri reddedilir.

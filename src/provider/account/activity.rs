@@ -124,7 +124,7 @@ impl EventNames {
             let name = ctx.sealgate.client(id).await?.map(|client| client.name);
             self.clients.entry(id.clone()).or_insert(name).clone()
         };
-        let has_page = name.is_some() && !id.as_str().starts_with(INTERNAL_CLIENT);
+        let has_page = name.is_some() && !id.as_str().starts_with(INTERNAL_CLIENT) && id.document_host().is_none();
         Ok(Named { id: id.to_string(), has_page, name })
     }
 }

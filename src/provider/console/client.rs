@@ -30,7 +30,7 @@ use sealgate_pages::{Done, Problem, html};
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
 
 pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
+    let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
             return resume(ctx, console_user, &client, &form);
@@ -219,7 +219,7 @@ pub(super) struct ClientNotes<'a> {
 
 /// Returns the path of a client's page.
 pub(super) fn page_of(client: &ClientId) -> String {
-    format!("/console/clients/{client}")
+    format!("/console/clients/{}", client.path_segment())
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, notes: &ClientNotes<'_>) -> Response {

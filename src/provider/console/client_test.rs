@@ -32,7 +32,7 @@ pub(super) async fn client_test_page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
 ) -> Result<Response, Failure> {
-    let client = console_user.client(ctx, ClientId::parse(last_segment(ctx))).await?;
+    let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         return Ok(show(ctx, console_user, &client, None, None));
     }

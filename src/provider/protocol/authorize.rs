@@ -5,6 +5,7 @@
 
 use http::Method;
 
+use crate::protocol::client_document;
 use crate::request::ProviderRequest as _;
 use crate::sign_in::interaction::{RESUME, Waiting};
 use crate::sign_in::passkey::new_challenge;
@@ -54,7 +55,7 @@ pub(crate) async fn authorization_endpoint(ctx: &RequestContext<'_>) -> Result<R
         UnredirectableError::RedirectUri => Failure::page(Problem::RedirectUri),
     };
     let id = ReturnTo::client_id(&params).map_err(error_page)?;
-    let client = ctx.sealgate.client(&id).await?.filter(Client::is_enabled);
+    let client = client_document::client(ctx, &id).await?.filter(Client::is_enabled);
     let client = client.ok_or_else(|| Failure::page(Problem::UnknownClient))?;
     ctx.set_referring_app(Some(&client));
     let form_post = ctx.sealgate.config.form_post.is_for(&client.id);

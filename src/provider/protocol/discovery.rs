@@ -19,7 +19,8 @@ pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, F
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let services = config.clients.iter().any(|defined| defined.client.service.is_some());
-    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post, services);
+    let documents = !config.registration.document_hosts.is_empty();
+    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post, services, documents);
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 

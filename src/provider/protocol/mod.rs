@@ -3,6 +3,7 @@
 pub(crate) mod authorize;
 pub(crate) mod client_auth;
 pub(crate) mod client_credentials;
+pub(crate) mod client_document;
 pub(crate) mod discovery;
 pub(crate) mod logout;
 pub(crate) mod register;

@@ -33,7 +33,8 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
     refuse_own_hosts(ctx, &metadata, None)?;
     let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let access_token = Secret::from_random(&ctx.random::<32>());
-    let client = client(ctx, metadata, secret.as_ref(), &access_token)?;
+    let id = ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?;
+    let client = client(ctx, id, metadata, secret.as_ref(), &access_token);
     let most = ctx.sealgate.config.registration.max_clients;
     match ctx.sealgate.store.register_client(&client, initial_token.as_ref(), most).await? {
         Registered::Added => {}
@@ -51,7 +52,7 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
 }
 
 /// Records an event of a client in the audit log.
-fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
+pub(super) fn note(ctx: &RequestContext<'_>, kind: AuditKind, client: &Client) {
     ctx.sealgate.audit.note(ctx.event(kind, Actor::Client).with_client(&client.id));
 }
 
@@ -85,7 +86,7 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
 }
 
 /// Refuses redirect URIs that only an administrator may register.
-fn refuse_own_hosts(
+pub(super) fn refuse_own_hosts(
     ctx: &RequestContext<'_>,
     metadata: &ClientMetadata,
     client: Option<&Client>,
@@ -104,13 +105,14 @@ fn presented(ctx: &RequestContext<'_>) -> Result<SecretHash, Failure> {
     Ok(SecretHash::for_secret(ctx.bearer()?.as_bytes()))
 }
 
-fn client(
+/// Returns the record of a new client with this id.
+pub(super) fn client(
     ctx: &RequestContext<'_>,
+    id: ClientId,
     metadata: ClientMetadata,
     secret: Option<&Secret>,
     access_token: &Secret,
-) -> Result<Client, Failure> {
-    let id = ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?;
+) -> Client {
     let unused_until = ctx.now.plus(ctx.sealgate.config.registration.unused);
     let mut client = Client {
         id,
@@ -143,7 +145,7 @@ fn client(
         from_configuration: false,
     };
     metadata.replace(&mut client);
-    Ok(client)
+    client
 }
 
 fn fresh(secret: &Secret, ctx: &RequestContext<'_>) -> ClientSecret {

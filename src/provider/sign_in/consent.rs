@@ -67,8 +67,11 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         _ if vouched_for => Publisher::Operator,
         Some(owner) if owner.name.is_empty() => Publisher::Developer(owner.sign_in_name()),
         Some(owner) => Publisher::Developer(&owner.name),
-        None if client.registration.is_some() => Publisher::Itself,
-        None => Publisher::DeletedUser,
+        None => match client.id.document_host() {
+            Some(host) => Publisher::Developer(host),
+            None if client.registration.is_some() => Publisher::Itself,
+            None => Publisher::DeletedUser,
+        },
     };
     let website = client.details.client_uri.as_deref().filter(|_| vouched_for).and_then(redirect_uri::host);
     let scope = waiting.interaction().request.scope;
@@ -78,7 +81,10 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         .map(|value| (value, values(user, value)))
         .collect();
     let resource = waiting.interaction().request.resource.as_ref();
-    let resource = resource.and_then(|access| Some((access, ctx.sealgate.config.app_at_origin(&access.id)?)));
+    let is_listed = resource
+        .and_then(|access| ctx.sealgate.config.app_of_resource(&access.id))
+        .is_some_and(|app| app.lists_client(&client.id));
+    let resource = resource.and_then(|access| Some((access, ctx.sealgate.config.app_of_resource(&access.id)?)));
     let resource = resource.map(|(access, app)| {
         let texts = app.scopes.iter().filter(|scope| access.scopes.contains(&scope.name));
         ConsentResource {
@@ -99,10 +105,11 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
         csrf: &waiting.csrf(&form_of(user)),
         client: &client.name,
         host: &host,
+        only_on_device: client.is_only_on_device(),
         publisher,
         is_new: !client.is_operators_own() && ctx.now.since(client.created_at) < NEW_CLIENT_AGE,
         website: website.as_deref(),
-        needs_approval: needs_approval(ctx, client),
+        needs_approval: !is_listed && needs_approval(ctx, client),
         terms,
         policy,
         account: user.sign_in_name(),
