@@ -26,6 +26,7 @@ use cryptoki::object::{Attribute, ObjectClass};
 use cryptoki::session::Session;
 use sealgate_config as config;
 use sealgate_config::Hsm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer as signer;
 use sealgate_signer::{KeySize, NoopObserver, Pkcs11Signer, Signer};
 
@@ -70,6 +71,7 @@ fn measure(pin_file: PathBuf) {
         pin_file,
         softhsm_conf: None,
         key_label: LABEL.into(),
+        algorithms: vec![Algorithm::Rs256],
         attestation: None,
         mechanism: config::Mechanism::RsaPkcs,
         require_local: true,

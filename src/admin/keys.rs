@@ -9,6 +9,7 @@ use crate::context::{CommandContext, CommandError};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState, PublicJwk};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
@@ -24,7 +25,10 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -
             return Err(CommandError::invalid(KeyFault::distrusted(kid, &distrusting).to_string()));
         }
     }
-    if let KeyCommand::Announce { kid, .. } = &command {
+    // A server that is not configured for the algorithm yet does not look for its keys.
+    if let KeyCommand::Announce { kid, algorithm, .. } = &command
+        && context.keys.signs_with(*algorithm)
+    {
         let kids_in_token = context.keys.scan().await.map_err(CommandError::invalid)?;
         if kids_in_token.is_some_and(|kids_in_token| !kids_in_token.contains(kid)) {
             return Err(CommandError::Absent(format!(
@@ -69,12 +73,16 @@ fn change(
     let times = context.key_times;
     match command {
         KeyCommand::List => Ok(()),
-        KeyCommand::Begin { id, other_kids } => ring.begin_key(id, other_kids, now),
+        KeyCommand::Begin { id, other_kids, algorithm } => {
+            ring.select(*algorithm);
+            ring.begin_key(id, other_kids, now)
+        }
         KeyCommand::RetireNode { node, at_once } => {
             ring.retire_node(node, *at_once, now, times);
             Ok(())
         }
-        KeyCommand::Announce { kid, id, other_kids } => {
+        KeyCommand::Announce { kid, id, other_kids, algorithm } => {
+            ring.select(*algorithm);
             ring.announce(kid, other_kids, now)?;
             ring.forget_id(id);
             Ok(())
@@ -109,7 +117,7 @@ pub(super) async fn answer(
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
         // The command line compares these ids with the keys in the token.
-        unannounced_ids: ring.unannounced_ids().to_vec(),
+        unannounced_ids: ring.all_unannounced_ids(),
         rotation: rotation(ring, now, context),
     }))
 }
@@ -140,6 +148,11 @@ pub trait SignerAccess: Send + Sync {
     /// Applies a key ring at once.
     fn set_key_ring(&self, ring: KeyRing);
 
+    /// Returns whether the running server is configured for keys of this algorithm.
+    fn signs_with(&self, _algorithm: Algorithm) -> bool {
+        true
+    }
+
     /// Signs with a key in the token. Returns `None` if the token lacks the key or no signer runs.
     ///
     /// # Errors
@@ -169,6 +182,10 @@ impl SignerAccess for Sealgate {
 
     fn set_key_ring(&self, ring: KeyRing) {
         self.set_key_ring(ring);
+    }
+
+    fn signs_with(&self, algorithm: Algorithm) -> bool {
+        self.config.keys.algorithms.contains(&algorithm)
     }
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::AssuranceLevel;
+use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
 use crate::scope::{Scope, ScopeValue};
@@ -217,6 +218,16 @@ pub struct ClientDetails {
     /// The registration endpoint cannot change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_scope: Option<Scope>,
+    /// Algorithm of the client's ID tokens (OpenID Connect Registration §2). `None` is RS256.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_token_signed_response_alg: Option<Algorithm>,
+}
+
+impl ClientDetails {
+    /// Returns the algorithm of the client's ID tokens.
+    pub fn id_token_alg(&self) -> Algorithm {
+        self.id_token_signed_response_alg.unwrap_or_default()
+    }
 }
 
 /// State of a client that was registered through the registration endpoint.
@@ -386,6 +397,7 @@ impl Client {
             policy_uri,
             default_max_age: _,
             default_scope: _,
+            id_token_signed_response_alg: _,
         } = &self.details;
         let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
         (&self.name, self.home(), links)

@@ -303,7 +303,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let [reloadable @ .., client, app] = reloadable.as_slice() else { panic!("{reloadable:?}") };
     assert_eq!(
         app,
-        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, clients, \
+        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, alg, clients, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          max_body_bytes, compression, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"

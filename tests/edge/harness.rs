@@ -19,6 +19,7 @@ use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate_config::{
     App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls,
 };
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{
     Affinity, AnswerReason, AnswerRewrite, AnsweredBy, ConnectionEvent, EdgeObserver, EdgeUpdater, Finished, Forward,
     Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -395,6 +396,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         audience: None,
         scopes: Vec::new(),
         issuer_audience: true,
+        alg: Algorithm::Rs256,
         clients: None,
         trusted_issuers: Vec::new(),
         acr: Vec::new(),

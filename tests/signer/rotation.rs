@@ -132,7 +132,7 @@ fn a_key_whose_creator_died_is_adopted_at_the_next_start() {
                 Ok(())
             });
             begun.await.unwrap().unwrap();
-            let made = world.signer.make(KeySize::Rsa2048, [0x5e, 0xa1, 0x9a, 0x7e].repeat(4)).await.unwrap();
+            let made = world.signer.make(KeySize::Rsa2048.into(), [0x5e, 0xa1, 0x9a, 0x7e].repeat(4)).await.unwrap();
             assert_eq!(made.id, id);
 
             let next = world.server().await;

@@ -162,6 +162,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
                        issuer_audience out, or give the application a host of its own";
         section.fault("host", problem);
     }
+    let alg = section.text("alg", "write an algorithm such as \"ES256\"", address::algorithm).unwrap_or_default();
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
@@ -205,6 +206,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         audience,
         scopes,
         issuer_audience,
+        alg,
         clients,
         trusted_issuers,
         acr,

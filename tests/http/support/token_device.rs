@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sealgate_config::Hsm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer::{KeySize, NoopObserver, Pkcs11Signer, Signer};
 
 use crate::softhsm::{MODULE, SoftHsm};
@@ -48,6 +49,7 @@ fn hsm(label: &str) -> Hsm {
         pin_file: token.pin_file(),
         softhsm_conf: None,
         key_label: label.into(),
+        algorithms: vec![Algorithm::Rs256],
         attestation: None,
         sessions: 2,
         sign_timeout: Duration::from_secs(30),
