@@ -5,6 +5,8 @@
 
 #[path = "gateway/access.rs"]
 mod access;
+#[path = "gateway/algorithms.rs"]
+mod algorithms;
 #[path = "gateway/answers.rs"]
 mod answers;
 #[path = "gateway/app_passwords.rs"]

@@ -1,6 +1,7 @@
 //! Tests which requests are let through: bearer tokens, rules, scripts, paths.
 
 use sealgate_domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock;
 

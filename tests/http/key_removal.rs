@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sealgate_admin::command::{Command, KeyCommand};
 use sealgate_admin::{CommandContext, execute};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
 
@@ -38,7 +39,16 @@ async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>
 async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
     let (provider, meddler, signer) = with_own_key(label).await;
     let made = signer.make(KeySize::Rsa2048.into(), format!("{label} 2").into_bytes()).await.unwrap();
-    run(&provider, KeyCommand::Announce { kid: made.kid.to_string(), id: made.id.clone(), other_kids: vec![] }).await;
+    run(
+        &provider,
+        KeyCommand::Announce {
+            kid: made.kid.to_string(),
+            id: made.id.clone(),
+            other_kids: vec![],
+            algorithm: Algorithm::Rs256,
+        },
+    )
+    .await;
     (provider, meddler, signer)
 }
 

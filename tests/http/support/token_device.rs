@@ -13,8 +13,19 @@ use crate::softhsm::{MODULE, SoftHsm};
 
 /// Returns the signer shared by every provider in this process.
 pub(crate) fn signer() -> Arc<dyn Signer> {
-    static SIGNER: OnceLock<Arc<Pkcs11Signer>> = OnceLock::new();
     Arc::clone(SIGNER.get_or_init(|| own_signer("sealgate"))) as Arc<dyn Signer>
+}
+
+static SIGNER: OnceLock<Arc<Pkcs11Signer>> = OnceLock::new();
+
+/// Makes the shared signer have a key for each algorithm. Call it only in a test that runs in a
+/// separate process, before the first provider.
+#[allow(dead_code, reason = "not every test binary has further algorithms")]
+pub(crate) fn use_all_algorithms() {
+    let hsm = Hsm { algorithms: Algorithm::ALL.map(|(_, algorithm)| algorithm).to_vec(), ..hsm("sealgate") };
+    sealgate_signer::generate_first(&hsm, KeySize::Rsa2048, b"first", None).unwrap();
+    let signer = Arc::new(Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap());
+    assert!(SIGNER.set(signer).is_ok(), "a provider has started");
 }
 
 /// Token of the shared signer.
