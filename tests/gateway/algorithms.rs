@@ -50,12 +50,12 @@ async fn check(algorithm: &str) {
     assert_eq!(key.algorithm(), token.algorithm);
     assert!(key.verify(token.signing_input.as_bytes(), &token.signature));
 
-    let token = world.resource_token("https://ledger.test", "-").await;
+    let token = world.resource_token("https://ledger.test", "openid").await;
     assert_eq!(Unverified::parse(&token).unwrap().algorithm.name(), algorithm);
     let bearer = format!("Bearer {token}");
     let reply = world.call("GET", "https://ledger.test/", &[("authorization", &bearer)]).await;
     reply.arrived();
-    assert!(reply.sent_with("authorization").is_none(), "an own token does not reach the application");
+    assert!(reply.header("authorization").is_none(), "an own token does not reach the application");
     // Another token of this server, whose header names another algorithm than its key has.
     let (_, rest) = token.split_once('.').unwrap();
     let other = if algorithm == "RS256" { "PS256" } else { "RS256" };

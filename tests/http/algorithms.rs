@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sealgate_admin::arguments::ClientArgument;
 use sealgate_admin::command::{ClientCommand, Command};
 use sealgate_admin::{CommandContext, execute};
 use sealgate_domain::oauth::jwk_set::{self, Algorithm};
@@ -146,7 +147,7 @@ fn an_operator_chooses_a_configured_algorithm() {
         let set = async |provider: &Provider, algorithm: &str| {
             let settings = serde_json::from_value(json!({ "id_token_alg": algorithm })).unwrap();
             let client = sealgate_domain::client::ClientId::parse("c1").unwrap();
-            let command = Command::Client(ClientCommand::Set { client, settings });
+            let command = Command::Client(ClientCommand::Set { client: ClientArgument { client }, settings });
             execute(&CommandContext::new(&provider.sealgate), command).await
         };
         let shown = serde_json::to_value(set(&provider, "EdDSA").await.unwrap()).unwrap();
