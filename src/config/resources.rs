@@ -37,13 +37,13 @@ impl App {
 }
 
 impl Config {
-    /// Returns the application at this public origin.
     /// Returns the algorithm of access tokens for this resource. RS256 without a resource.
     pub fn access_token_alg(&self, resource: Option<&ResourceAccess>) -> Algorithm {
         let app = resource.and_then(|resource| self.app_at_origin(&resource.id));
         app.map(|app| app.alg).unwrap_or_default()
     }
 
+    /// Returns the application at this public origin.
     pub fn app_at_origin(&self, origin: &str) -> Option<&App> {
         let exact = self.apps.iter().find(|app| app.origin(&self.issuer).as_deref() == Some(origin));
         exact.or_else(|| {

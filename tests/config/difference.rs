@@ -201,7 +201,7 @@ const RELOADABLE: [&str; 63] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 54] = [
+const RESTART: [&str; 55] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -238,6 +238,7 @@ const RESTART: [&str; 54] = [
     "store.reserve_bytes",
     "store.queue",
     "tokens.access_token_seconds",
+    "keys.algorithms",
     "keys.rotate_seconds",
     "keys.publish_seconds",
     "keys.keep_seconds",
@@ -271,6 +272,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("token_label = \"sealgate\"", "token_label = \"other\""),
         ("key_label = \"sealgate\"", "key_label = \"other\""),
         ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
+        ("algorithms = [\"RS256\"]", "algorithms = [\"RS256\", \"ES256\"]"),
+        ("alg = \"RS256\"", "alg = \"ES256\""),
         ("\"token\"", "\"open\""),
         ("mode = \"off\"", "mode = \"open\""),
         ("keep_signed_in = \"off\"", "keep_signed_in = \"on\""),

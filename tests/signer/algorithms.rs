@@ -1,4 +1,4 @@
-//! Keys of further algorithms in the token: ES256, PS256 and `EdDSA` beside RS256.
+//! Keys of further algorithms in the token: ES256, PS256 and `EdDSA`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::mechanism::{Mechanism, MechanismType};
 use cryptoki::object::{Attribute, AttributeType, ObjectClass};
 use sealgate_config::Hsm;
@@ -173,10 +174,7 @@ fn a_key_with_the_label_of_another_algorithm_is_refused() {
         ring.reconcile(&[first.kid.to_string()], at(0)).unwrap();
         ring.announce(second.kid.as_str(), &[], at(0)).unwrap();
         {
-            let module = module();
-            module
-                .initialize(cryptoki::context::CInitializeArgs::new(cryptoki::context::CInitializeFlags::OS_LOCKING_OK))
-                .unwrap();
+            let module = initialized();
             let session = session(&module);
             for object in session.find_objects(&[Attribute::Id(vec![2])]).unwrap() {
                 session.update_attributes(object, &[Attribute::Label(b"sealgate-ps256".to_vec())]).unwrap();
@@ -258,4 +256,45 @@ fn a_wrong_signature_of_any_algorithm_is_never_returned() {
             assert_eq!(counts.failures(signer::ErrorClass::WrongSignature), number + 1, "{algorithm}");
         }
     });
+}
+
+/// Other software generated the keys, and the token limits them to the mechanism of RS256.
+#[test]
+fn a_key_with_the_mechanisms_of_another_algorithm_is_refused() {
+    let test = "algorithms::a_key_with_the_mechanisms_of_another_algorithm_is_refused";
+    in_own_process(test, LABEL, |softhsm| {
+        let hsm = Hsm { algorithms: vec![Algorithm::Rs256, Algorithm::Ps256], ..hsm(softhsm) };
+        signer::generate(&hsm, KeySize::Rsa2048, &[1], false).unwrap();
+        {
+            let module = initialized();
+            let session = session(&module);
+            let common = [Attribute::Token(true), Attribute::Label(b"sealgate-ps256".to_vec()), Attribute::Id(vec![2])];
+            let public = [Attribute::ModulusBits(2048.into()), Attribute::PublicExponent(vec![1, 0, 1])];
+            let private = [
+                Attribute::Private(true),
+                Attribute::Sensitive(true),
+                Attribute::Extractable(false),
+                Attribute::Sign(true),
+                Attribute::Decrypt(false),
+                Attribute::Unwrap(false),
+                Attribute::AllowedMechanisms(vec![MechanismType::RSA_PKCS_PSS, MechanismType::RSA_PKCS]),
+            ];
+            let (public, private) = ([&public[..], &common].concat(), [&private[..], &common].concat());
+            session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private).unwrap();
+            drop(session);
+            module.finalize().unwrap();
+        }
+        let check = signer::check(&hsm).unwrap();
+        let faults: Vec<_> = check.keys.iter().flat_map(|key| &key.faults).collect();
+        assert_eq!(faults, ["CKA_ALLOWED_MECHANISMS has CKM_RSA_PKCS, of another algorithm"]);
+        let error = Pkcs11Signer::open(&hsm, Arc::new(signer::NoopObserver)).unwrap_err();
+        assert!(matches!(error, SignerOpenError::UnfitKey { .. }), "{error}");
+    });
+}
+
+/// Returns the module, initialized, for software other than the signer.
+fn initialized() -> Pkcs11 {
+    let module = module();
+    module.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)).unwrap();
+    module
 }
