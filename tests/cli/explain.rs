@@ -194,7 +194,10 @@ fn explain_names_the_audience_that_matched() {
             "iss": issuer, "sub": sub, "aud": aud, "exp": 4_000_000_000_u64, "iat": 1, "jti": "j", "client_id": "web",
             "scope": "openid read", "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
         });
-        let token = jwt::assemble(&jwt::signing_input(jwt::ACCESS_TOKEN, Algorithm::Rs256, "kid", &claims).unwrap(), b"not looked at");
+        let token = jwt::assemble(
+            &jwt::signing_input(jwt::ACCESS_TOKEN, Algorithm::Rs256, "kid", &claims).unwrap(),
+            b"not looked at",
+        );
         let arguments = ["http://wiki.localhost:8080/", "--token", &token];
         let told = told(&site, &arguments);
         assert_eq!(told.get("audience").and_then(Value::as_str), matched, "{told}");
