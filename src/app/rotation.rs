@@ -113,12 +113,11 @@ async fn check(
         return None;
     }
     let outcome = rotate(sealgate, algorithm, every).await;
-    match &outcome {
-        Ok(()) => drop(rotations.not_before.remove(&algorithm)),
-        Err(_) => {
-            let pause = (every / RETRIES_PER_INTERVAL).clamp(MIN_PAUSE, MAX_PAUSE);
-            rotations.not_before.insert(algorithm, Instant::now() + pause);
-        }
+    if outcome.is_ok() {
+        rotations.not_before.remove(&algorithm);
+    } else {
+        let pause = (every / RETRIES_PER_INTERVAL).clamp(MIN_PAUSE, MAX_PAUSE);
+        rotations.not_before.insert(algorithm, Instant::now() + pause);
     }
     Some(outcome)
 }

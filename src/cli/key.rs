@@ -105,7 +105,7 @@ pub(super) enum Verb {
 /// Arguments `--algorithm` and `--bits`.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct New {
-    /// Algorithm of the key, one of keys.algorithms: RS256, PS256, ES256 or EdDSA
+    /// Algorithm of the key, one of keys.algorithms
     #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = arguments::algorithm)]
     algorithm: Algorithm,
     /// RSA modulus length in bits

@@ -134,7 +134,7 @@ impl Supervisor {
         let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
         let session = self.module.open_writing_session(self.login.token.slot).map_err(device)?;
         let (terms, new) = (self.keys.terms(), request.new);
-        let label = terms.label(new.algorithm).ok_or_else(|| SignerOpenError::NotConfigured(new.algorithm))?;
+        let label = terms.label(new.algorithm).ok_or(SignerOpenError::NotConfigured(new.algorithm))?;
         let existing = key::token_keys(&session, Some(label), new.algorithm).map_err(device)?;
         match existing.into_iter().find(|key| key.id == request.id) {
             Some(key) => Ok(key.report),
