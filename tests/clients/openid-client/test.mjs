@@ -58,7 +58,7 @@ for (const algorithm of ["PS256", "ES256", "EdDSA"]) {
   const secret = oidc.ClientSecretBasic(process.env[`SECRET_${algorithm}`]);
   await wholeFlow(algorithm, `web-${algorithm}`, secret, algorithm);
   // The client expects another algorithm than the one for which it is registered.
-  await assert.rejects(wholeFlow(algorithm, `web-${algorithm}`, secret, "RS256"), /alg|jws/i);
+  await assert.rejects(wholeFlow(algorithm, `web-${algorithm}`, secret, "RS256"), (error) => /"alg"/.test(error.cause?.message));
 }
 
 // A client in its own name, without a user.
