@@ -7,6 +7,8 @@
 mod access;
 #[path = "gateway/agents.rs"]
 mod agents;
+#[path = "gateway/algorithms.rs"]
+mod algorithms;
 #[path = "gateway/answers.rs"]
 mod answers;
 #[path = "gateway/app_passwords.rs"]

@@ -9,6 +9,8 @@ mod shim;
 #[path = "support/softhsm.rs"]
 mod softhsm;
 
+#[path = "signer/algorithms.rs"]
+mod algorithms;
 #[path = "signer/answers.rs"]
 mod answers;
 #[path = "signer/ceremony.rs"]

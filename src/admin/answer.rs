@@ -28,6 +28,7 @@ use sealgate_domain::grant::{Grant, GrantId};
 use sealgate_domain::key_ring::{KeyLife, KeyState};
 use sealgate_domain::language::Language;
 use sealgate_domain::mail::{DeadMail, DeadReason, MailId, MailKind, SentMail, WaitingMail};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
@@ -360,6 +361,7 @@ shown! {
         policy_uri: String = client.details.policy_uri.clone();
         default_max_age: u64 = client.details.default_max_age;
         default_scope: Scope = client.details.default_scope;
+        id_token_signed_response_alg: Algorithm = client.details.id_token_signed_response_alg;
         level: AssuranceLevel = client.level;
         /// Access in the client's own name.
         service: ServiceAccess = client.service.clone();

@@ -16,6 +16,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::language::Language;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::{RateLimit, RateLimitFault};
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::SourceName;
@@ -222,6 +223,11 @@ pub(super) fn seconds_or_none(text: &str) -> Result<Setting<u64>, &'static str> 
 /// If the text is not a level.
 pub fn level(text: &str) -> Result<AssuranceLevel, &'static str> {
     AssuranceLevel::parse(text).ok_or("a level is 1, 2 or 3")
+}
+
+/// Parses a signature algorithm.
+pub fn algorithm(text: &str) -> Result<Algorithm, &'static str> {
+    Algorithm::parse(text).ok_or("an algorithm is RS256, PS256, ES256 or EdDSA")
 }
 
 /// Parses a level, or the word `none`.

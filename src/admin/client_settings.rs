@@ -15,6 +15,7 @@ use sealgate_domain::client::{
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
@@ -65,6 +66,10 @@ pub struct NewClient {
     /// Requests per minute at the token endpoint, 1 to 1000000, or "none" [default: from the configuration]
     #[arg(long, value_name = "N|none", value_parser = arguments::rate_limit)]
     pub token_limit: Option<RateLimit>,
+    /// Algorithm of the client's ID tokens, one of keys.algorithms [default: RS256]
+    #[arg(long = "id-token-signed-response-alg", value_name = "ALG", value_parser = arguments::algorithm)]
+    #[serde(default)]
+    pub id_token_alg: Option<Algorithm>,
     /// Required authentication level: 1 password, 2 two-factor method, 3 passkey or security key [default: any]
     #[arg(long, value_name = "LEVEL", value_parser = arguments::level)]
     #[serde(default)]
@@ -141,6 +146,9 @@ pub struct ClientSettings {
     /// Requests per minute at the token endpoint, 1 to 1000000, "none" or "default"
     #[arg(long, value_name = "N|none|default", value_parser = arguments::rate_limit_or_default)]
     pub(super) token_limit: Option<Setting<RateLimit>>,
+    /// Algorithm of the client's ID tokens, one of keys.algorithms
+    #[arg(long = "id-token-signed-response-alg", value_name = "ALG", value_parser = arguments::algorithm)]
+    pub(super) id_token_alg: Option<Algorithm>,
     /// Required authentication level, also at each refresh: 1 password, 2 two-factor method, 3 passkey or security key,
     /// or "none"
     #[arg(long, value_name = "LEVEL|none", value_parser = arguments::level_or_none)]
@@ -178,6 +186,8 @@ impl<T: Clone> Setting<T> {
 pub(super) struct SettingsInput<'a> {
     /// Protected applications.
     pub(super) apps: &'a [App],
+    /// Algorithms with keys.
+    pub(super) algorithms: &'a [Algorithm],
     /// Secret for a client that becomes confidential.
     pub(super) secret: ClientSecret,
     pub(super) owner: Option<Subject>,
@@ -237,6 +247,10 @@ impl ClientSettings {
         Setting::apply(self.refresh_retry_seconds.as_ref(), &mut client.refresh_retry_seconds);
         Setting::apply(self.token_limit.as_ref(), &mut client.token_limit);
         Setting::apply(self.level.as_ref(), &mut client.level);
+        if let Some(algorithm) = self.id_token_alg {
+            faults.extend(check_algorithm(algorithm, input.algorithms).err());
+            client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
+        }
         self.transfer(client, input);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
@@ -356,6 +370,14 @@ pub(super) fn check_service(
 ) {
     faults.extend(client_rules::check_service(id, client_type).err());
     faults.extend(service_problem(apps, service));
+}
+
+/// Checks that the server has keys of this algorithm.
+pub(super) fn check_algorithm(algorithm: Algorithm, known: &[Algorithm]) -> Result<(), String> {
+    if known.contains(&algorithm) {
+        return Ok(());
+    }
+    Err(format!("there are no {algorithm} keys; add {algorithm} to keys.algorithms in the configuration"))
 }
 
 /// Parses URIs of this kind, without duplicates.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, check_service, client_secret, service_groups, services, uris,
+    ClientSettings, NewClient, SettingsInput, check_algorithm, check_service, client_secret, service_groups, services,
+    uris,
 };
 use super::command::ClientCommand;
 use super::context::{CommandContext, CommandError, PAGE};
@@ -19,6 +20,7 @@ use sealgate_domain::client::{
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
@@ -63,7 +65,7 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
 }
 
 async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, CommandError> {
-    let checked = check(&new, context.apps)?;
+    let checked = check(&new, context.apps, context.algorithms)?;
     let now = context.clock.now();
     let secret = (new.client_type == ClientType::Confidential).then(|| fresh_secret(context));
     let client = Client {
@@ -80,7 +82,11 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         state: ClientState::Enabled,
         created_at: now,
         incarnation: u32::from_be_bytes(random(context.entropy)),
-        details: ClientDetails { default_scope: checked.default_scope, ..ClientDetails::default() },
+        details: ClientDetails {
+            default_scope: checked.default_scope,
+            id_token_signed_response_alg: new.id_token_alg.filter(|algorithm| *algorithm != Algorithm::Rs256),
+            ..ClientDetails::default()
+        },
         owner: None,
         registration: None,
         refresh_retry_seconds: new.refresh_retry_seconds,
@@ -113,7 +119,7 @@ struct ParsedClient {
 }
 
 /// Parses the values of a new client and reports every error at once.
-fn check(new: &NewClient, apps: &[App]) -> Result<ParsedClient, CommandError> {
+fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<ParsedClient, CommandError> {
     let mut faults = Vec::new();
     faults.extend(client_rules::check_id(&new.id).err());
     faults.extend(client_rules::check_name(&new.name).err());
@@ -137,6 +143,7 @@ fn check(new: &NewClient, apps: &[App]) -> Result<ParsedClient, CommandError> {
         AuthMethod::None
     });
     faults.extend(client_rules::check_refresh_retry(new.refresh_retry_seconds).err());
+    faults.extend(new.id_token_alg.and_then(|algorithm| check_algorithm(algorithm, algorithms).err()));
     let service = ServiceAccess {
         apps: services(&new.services, &mut faults),
         groups: service_groups(&new.service_groups, &mut faults),
@@ -191,6 +198,7 @@ async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSetti
     };
     let (secret, now) = (fresh_secret(context), context.clock.now());
     let means = SettingsInput {
+        algorithms: context.algorithms,
         apps: context.apps,
         secret: client_secret(&secret, now),
         owner,

@@ -23,6 +23,7 @@ use crate::{execute, import};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::{SourceLink, SourceName};
 use sealgate_domain::time::UnixTime;
@@ -583,6 +584,9 @@ pub enum KeyCommand {
         id: String,
         /// Key ids of the keys that are already in the token
         other_kids: Vec<String>,
+        /// Algorithm of the key
+        #[serde(default, skip_serializing_if = "is_rs256")]
+        algorithm: Algorithm,
     },
     /// Retire the keys of a node with its own token
     #[command(skip)]
@@ -603,6 +607,10 @@ pub enum KeyCommand {
         /// Key ids of the other keys in the token
         #[arg(skip)]
         other_kids: Vec<String>,
+        /// Algorithm of the key
+        #[arg(skip)]
+        #[serde(default, skip_serializing_if = "is_rs256")]
+        algorithm: Algorithm,
     },
     /// Schedule a published key to sign; retires the current key
     Activate {
@@ -635,6 +643,12 @@ pub enum KeyCommand {
         #[arg(skip)]
         in_token: Option<Vec<String>>,
     },
+}
+
+/// Older servers know only RS256, and do not know the field.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires the signature")]
+fn is_rs256(algorithm: &Algorithm) -> bool {
+    *algorithm == Algorithm::Rs256
 }
 
 /// A page of the audit log, newest first.

@@ -15,6 +15,7 @@ use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::Authority;
 use sealgate_domain::key_ring::KeyTimes;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::password_rules::{Owner, PasswordFault};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::KeepSignedIn;
@@ -34,6 +35,8 @@ pub struct CommandContext<'a> {
     /// Hasher of new passwords.
     pub passwords: &'a dyn HashPassword,
     pub keys: &'a dyn SignerAccess,
+    /// Algorithms with keys.
+    pub algorithms: &'a [Algorithm],
     /// Durations of the states of signing keys.
     pub key_times: KeyTimes,
     /// Whether users stay signed in on a device.
@@ -74,6 +77,7 @@ impl<'a> CommandContext<'a> {
             entropy: &*sealgate.entropy,
             passwords: &*sealgate.passwords,
             keys: sealgate,
+            algorithms: &sealgate.config.keys.algorithms,
             key_times: sealgate.config.keys.times,
             keep_signed_in: sealgate.config.sessions.keep_signed_in,
             trail: &sealgate.audit,

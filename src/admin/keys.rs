@@ -12,6 +12,7 @@ use crate::export::hex;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState, PublicJwk};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::KeySize;
 use sealgate_system::clock::random;
@@ -29,7 +30,10 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -
             return Err(CommandError::invalid(KeyFault::distrusted(kid, &distrusting).to_string()));
         }
     }
-    if let KeyCommand::Announce { kid, .. } = &command {
+    // A server that is not configured for the algorithm yet does not look for its keys.
+    if let KeyCommand::Announce { kid, algorithm, .. } = &command
+        && context.keys.signs_with(*algorithm)
+    {
         let kids_in_token = context.keys.scan().await.map_err(CommandError::invalid)?;
         if kids_in_token.is_some_and(|kids_in_token| !kids_in_token.contains(kid)) {
             return Err(CommandError::Absent(format!(
@@ -94,10 +98,12 @@ pub async fn rotate_key(context: &CommandContext<'_>) -> Result<(), CommandError
 /// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
 async fn publish_new_key(context: &CommandContext<'_>, other_kids: Vec<String>) -> Result<String, CommandError> {
     let id: [u8; 16] = random(context.entropy);
-    execute(context, KeyCommand::Begin { id: hex(&id), other_kids: other_kids.clone() }).await?;
+    execute(context, KeyCommand::Begin { id: hex(&id), other_kids: other_kids.clone(), algorithm: Algorithm::Rs256 })
+        .await?;
     let kid = context.keys.generate(id.to_vec()).await.map_err(CommandError::invalid)?;
     let kid = kid.ok_or_else(|| CommandError::invalid("no server runs, so there is no token"))?;
-    execute(context, KeyCommand::Announce { kid: kid.clone(), id: hex(&id), other_kids }).await?;
+    execute(context, KeyCommand::Announce { kid: kid.clone(), id: hex(&id), other_kids, algorithm: Algorithm::Rs256 })
+        .await?;
     Ok(kid)
 }
 
@@ -123,12 +129,16 @@ fn change(
     let times = context.key_times;
     match command {
         KeyCommand::List => Ok(()),
-        KeyCommand::Begin { id, other_kids } => ring.begin_key(id, other_kids, now),
+        KeyCommand::Begin { id, other_kids, algorithm } => {
+            ring.select(*algorithm);
+            ring.begin_key(id, other_kids, now)
+        }
         KeyCommand::RetireNode { node, at_once } => {
             ring.retire_node(node, *at_once, now, times);
             Ok(())
         }
-        KeyCommand::Announce { kid, id, other_kids } => {
+        KeyCommand::Announce { kid, id, other_kids, algorithm } => {
+            ring.select(*algorithm);
             ring.announce(kid, other_kids, now)?;
             ring.forget_id(id);
             Ok(())
@@ -163,7 +173,7 @@ pub(super) async fn answer(
     Ok(Answer::Keys(KeysAnswer {
         keys: keys.collect(),
         // The command line compares these ids with the keys in the token.
-        unannounced_ids: ring.unannounced_ids().to_vec(),
+        unannounced_ids: ring.all_unannounced_ids(),
         rotation: rotation(ring, now, context),
     }))
 }
@@ -203,6 +213,11 @@ pub trait SignerAccess: Send + Sync {
         Ok(None)
     }
 
+    /// Returns whether the running server is configured for keys of this algorithm.
+    fn signs_with(&self, _algorithm: Algorithm) -> bool {
+        true
+    }
+
     /// Signs with a key in the token. Returns `None` if the token lacks the key or no signer runs.
     ///
     /// # Errors
@@ -238,13 +253,17 @@ impl SignerAccess for Sealgate {
         let signer = self.issuer.signer();
         let bits = u32::try_from(signer.key_set().active().bits()).ok();
         let size = bits.and_then(KeySize::from_bits).unwrap_or(KeySize::Rsa2048);
-        let key_report = signer.make(size, id).await.map_err(|error| {
+        let key_report = signer.make(size.into(), id).await.map_err(|error| {
             format!(
                 "the token generates no key: {error}. The current key keeps signing. If the token does not allow \
                  the PIN's user to generate keys, generate one with its own tools and run: sealgate key announce KID"
             )
         })?;
         Ok(Some(key_report.kid.to_string()))
+    }
+
+    fn signs_with(&self, algorithm: Algorithm) -> bool {
+        self.config.keys.algorithms.contains(&algorithm)
     }
 
     async fn sign(&self, kid: &str, message: Vec<u8>) -> Result<Option<Vec<u8>>, String> {

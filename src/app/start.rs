@@ -23,6 +23,7 @@ use sealgate_core::client_keys::ClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::trusted;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{Challenges, Resolver, TokenKeys, inherited_sockets};
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer, SignError};
 use sealgate_store::Store;
@@ -225,8 +226,8 @@ fn block_on<T, E: From<Vec<String>>>(step: impl Future<Output = Result<T, E>>) -
 struct SignerWatch(Arc<Metrics>);
 
 impl Observer for SignerWatch {
-    fn signed(&self, _waited: Duration, took: Duration) {
-        self.0.sign_seconds.observe(took.as_secs_f64());
+    fn signed(&self, algorithm: Algorithm, _waited: Duration, took: Duration) {
+        self.0.signed(algorithm.name(), took.as_secs_f64());
     }
 
     fn tls_signed(&self, took: Duration) {

@@ -154,6 +154,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         entropy: &OsEntropy,
         passwords: &OnThisThread,
         keys: &NoSigner,
+        algorithms: &config.keys.algorithms,
         key_times: config.keys.times,
         keep_signed_in: config.sessions.keep_signed_in,
         trail: &AuditLog::new(&config.audit),

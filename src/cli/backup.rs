@@ -21,6 +21,7 @@ use sealgate_admin::command::Command;
 use sealgate_config as config;
 use sealgate_config::{PostgresConfig, SledConfig, StoreConfig};
 use sealgate_domain::key_ring::{KeyFault, KeyState};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_signer as signer;
 use sealgate_store::engine::Engine;
@@ -240,13 +241,13 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
             return Ok(KeysReport { keys: Vec::new(), lines: vec![line] });
         }
     };
-    let removed_label = signer::removed_label(hsm);
-    let with_label = |label: &str| {
-        let kids = key_reports.iter().filter(|key| key.label == label).map(|key| key.kid.to_string());
+    let with_label = |label: &dyn Fn(Algorithm) -> String| {
+        let kids = key_reports.iter().filter(|key| key.label == label(key.alg)).map(|key| key.kid.to_string());
         kids.collect::<Vec<_>>()
     };
-    let removed = with_label(&removed_label);
-    let present: Vec<_> = with_label(&hsm.key_label).into_iter().filter(|kid| !removed.contains(kid)).collect();
+    let removed = with_label(&|algorithm| hsm.removed_label(algorithm));
+    let mut present = with_label(&|algorithm| hsm.key_label_of(algorithm));
+    present.retain(|kid| !removed.contains(kid));
 
     let mut lines = Vec::new();
     let before = store.key_ring().await?;
@@ -254,8 +255,8 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
     let mut revived: Vec<&str> =
         alive.map(|key| key.kid.as_str()).filter(|kid| removed.iter().any(|own| own == kid)).collect();
     // The signing key is removed last, so that none of the other removed keys can replace it.
-    let active = before.active(now, |_| true).map(|key| key.kid.as_str());
-    revived.sort_by_key(|kid| active == Some(*kid));
+    let is_active = |kid: &str| before.find(kid).is_some_and(|key| before.state(key, now) == KeyState::Active);
+    revived.sort_by_key(|kid| is_active(kid));
     for kid in revived {
         let usable = |kid: &str| present.iter().any(|own| own == kid);
         lines.push(match store.change_key_ring(|ring| ring.remove_now(kid, now, usable)).await? {
@@ -271,7 +272,7 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
 
     let ring = store.key_ring().await?;
     let mut keys = Vec::new();
-    let is_own = |kid: &String| ring.own().any(|own| own.kid == *kid);
+    let is_own = |kid: &String| ring.own_of_any_algorithm().any(|own| own.kid == *kid);
     for key in ring.keys() {
         let state = ring.state(key, now);
         let token = match &key.kid {
@@ -289,10 +290,12 @@ pub(super) async fn compare_keys(store: &Store, hsm: &config::Hsm, now: UnixTime
         }
         keys.push(json!({ "kid": key.kid, "state": state, "token": token }));
     }
-    let new = ring.keys().is_empty() && present.len() == 1;
-    for key in key_reports.iter().filter(|key| present.contains(&key.kid.to_string())) {
+    let begun = ring.all_unannounced_ids();
+    let present: Vec<_> = key_reports.iter().filter(|key| present.contains(&key.kid.to_string())).collect();
+    for key in &present {
         let kid = key.kid.to_string();
-        if ring.find(&kid).is_none() && !new && !ring.is_unannounced(&key.id) {
+        let new = ring.keys().is_empty() && present.iter().filter(|other| other.alg == key.alg).count() == 1;
+        if ring.find(&kid).is_none() && !new && !begun.contains(&key.id) {
             lines.push(format!(
                 "the key {kid} is in the token, but not in the restored store; the server will not start \
                  until you announce the key (sealgate key announce {kid}), if it is yours, or delete the key from \

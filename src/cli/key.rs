@@ -20,10 +20,11 @@ use super::failure::CommandFailure;
 use super::output::{Output, OutputTable};
 use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
 use sealgate_admin::command::{Command, KeyCommand};
-use sealgate_admin::{Answer, hex};
+use sealgate_admin::{Answer, arguments, hex};
 use sealgate_domain::key_ring::KeyState;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer as signer;
-use sealgate_signer::{FirstKeys, KeyReport, KeySize, SignerOpenError};
+use sealgate_signer::{FirstKeys, KeyReport, KeySize, NewKey, SignerOpenError};
 use sealgate_system::clock::{OsEntropy, random};
 
 #[derive(Debug, Subcommand)]
@@ -34,7 +35,7 @@ pub(super) enum Verb {
     /// generate-wrapping-key).
     Generate {
         #[command(flatten)]
-        size: Size,
+        new: New,
         /// Generate the next key: published at once, signs when it is activated
         #[arg(long)]
         next: bool,
@@ -93,7 +94,7 @@ pub(super) enum Verb {
     /// previous key is then retired, and later removed.
     Rotate {
         #[command(flatten)]
-        size: Size,
+        new: New,
         /// The current key may be compromised: remove it at once, refuse everything that it signed,
         /// and sign with another key
         #[arg(long)]
@@ -101,9 +102,12 @@ pub(super) enum Verb {
     },
 }
 
-/// Argument `--bits`.
+/// Arguments `--algorithm` and `--bits`.
 #[derive(Debug, Clone, Copy, Args)]
-pub(super) struct Size {
+pub(super) struct New {
+    /// Algorithm of the key, one of keys.algorithms
+    #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = arguments::algorithm)]
+    algorithm: Algorithm,
     /// RSA modulus length in bits
     #[arg(long, default_value = "2048", value_parser = sizes())]
     bits: KeySize,
@@ -116,6 +120,23 @@ const TAKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Columns of tables about keys.
 const COLUMNS: [&str; 6] = ["kid", "state", "published_at", "activate_at", "retire_at", "remove_at"];
 
+impl New {
+    fn key(self) -> NewKey {
+        NewKey { algorithm: self.algorithm, size: self.bits }
+    }
+
+    /// Returns an error if the configuration does not name the algorithm.
+    fn check(self, access: &StoreAccess) -> Result<(), CommandFailure> {
+        let algorithm = self.algorithm;
+        if access.config().keys.algorithms.contains(&algorithm) {
+            return Ok(());
+        }
+        Err(CommandFailure::line(format_args!(
+            "keys.algorithms lacks {algorithm}; add it to the configuration first, so that the server looks for its keys"
+        )))
+    }
+}
+
 fn sizes() -> impl TypedValueParser<Value = KeySize> {
     let sizes = PossibleValuesParser::new(["2048", "3072", "4096"]);
     sizes.try_map(|text| text.parse().ok().and_then(KeySize::from_bits).ok_or("not a size"))
@@ -123,15 +144,30 @@ fn sizes() -> impl TypedValueParser<Value = KeySize> {
 
 pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     match verb {
-        Verb::Generate { size, next: false, without_wrapping_key } => {
-            let keys = generate_first(size, !without_wrapping_key, access)?;
+        Verb::Generate { new, next: false, without_wrapping_key } if new.algorithm == Algorithm::Rs256 => {
+            let keys = generate_first(new.bits, !without_wrapping_key, access)?;
             output.result(&keys, || {
                 let wrapping = keys.wrapping_key.as_ref().map(|id| format!(" and wrapping key {id}"));
-                format!("Created signing key {}{}\n", keys.signing.kid, wrapping.unwrap_or_default())
+                let further = keys.further.iter().map(|key| format!("Created {} key {}\n", key.alg, key.kid));
+                let further: String = further.collect();
+                format!("Created signing key {}{}\n{further}", keys.signing.kid, wrapping.unwrap_or_default())
             })
         }
-        Verb::Generate { size, next: true, .. } => {
-            let key = generate_next(size, access)?;
+        Verb::Generate { new, next, .. } => {
+            new.check(access)?;
+            // Before the first start, the store has no keys. The first start publishes all keys.
+            if !next && access.key_times()?.keys.is_empty() {
+                let key = generate_apart(new, access)?;
+                return output.result(&key, || format!("Created {} key {}\n", key.alg, key.kid));
+            }
+            if !next && keys_in_token(access)?.iter().any(|key| key.alg == new.algorithm) {
+                return Err(CommandFailure::line(format_args!(
+                    "the token already has a key for {0}; nothing was generated. For a further key: sealgate key \
+                     generate --next --algorithm {0}",
+                    new.algorithm
+                )));
+            }
+            let key = generate_next(new, access)?;
             output.result(&key, || format!("Created and published signing key {}\n", key.kid))
         }
         Verb::GenerateWrappingKey => {
@@ -163,15 +199,21 @@ pub(super) fn run(verb: Verb, access: &mut StoreAccess, output: &Output) -> Resu
             };
             change(command, access, output, &sentence)
         }
-        Verb::Rotate { size, emergency: false } => rotate(size, access, output),
-        Verb::Rotate { size, emergency: true } => replace_at_once(size, access, output),
+        Verb::Rotate { new, emergency: false } => rotate(new, access, output),
+        Verb::Rotate { new, emergency: true } => replace_at_once(new, access, output),
     }
 }
 
-fn generate_first(size: Size, with_wrapping: bool, access: &StoreAccess) -> Result<FirstKeys, CommandFailure> {
+/// Generates a key of a further algorithm before the first start.
+fn generate_apart(new: New, access: &StoreAccess) -> Result<KeyReport, CommandFailure> {
+    let id: [u8; 16] = random(&OsEntropy);
+    signer::generate(&access.config().hsm, new.key(), &id, false).map_err(CommandFailure::line)
+}
+
+fn generate_first(size: KeySize, with_wrapping: bool, access: &StoreAccess) -> Result<FirstKeys, CommandFailure> {
     let (id, wrapping): ([u8; 16], [u8; 16]) = (random(&OsEntropy), random(&OsEntropy));
     let wrapping = with_wrapping.then_some(&wrapping[..]);
-    signer::generate_first(&access.config().hsm, size.bits, &id, wrapping).map_err(|error| match error {
+    signer::generate_first(&access.config().hsm, size, &id, wrapping).map_err(|error| match error {
         SignerOpenError::WrappingKey { .. } => CommandFailure::Failed(vec![
             error.to_string(),
             "no key was generated; to generate only the signing key: sealgate key generate --without-wrapping-key"
@@ -187,21 +229,24 @@ pub(super) fn generate_if_none(access: &StoreAccess) -> Result<bool, CommandFail
     if !keys_in_token(access)?.is_empty() || !access.key_times()?.keys.is_empty() {
         return Ok(false);
     }
-    generate_first(Size { bits: KeySize::Rsa2048 }, true, access)?;
+    generate_first(KeySize::Rsa2048, true, access)?;
     Ok(true)
 }
 
 fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let cache = access.config().keys.cache.as_secs();
+    let in_token = keys_in_token(access).ok();
+    let removed = in_token.iter().flatten().find(|key| key.kid.as_str() == kid);
+    let algorithm = removed.map(|key| key.alg).unwrap_or_default();
     let warning = format!(
         "warning: Sealgate now refuses tokens signed with the key {kid}. Applications that cache the key set \
          accept them, and may refuse tokens of the new key, for up to {cache} seconds; make them fetch the \
          keys again. The key is still in the token, with the label {}; delete it there",
-        signer::removed_label(&access.config().hsm)
+        access.config().hsm.removed_label(algorithm)
     );
     // If the token is unreadable, the removal does not wait. Any published key can then become the
     // signing key.
-    let in_token = kids_in_token(access).ok();
+    let in_token = in_token.map(|keys| keys.iter().map(|key| key.kid.to_string()).collect());
     let keys = lives(KeyCommand::Remove { kid: kid.to_owned(), at_once: true, in_token }, access)?.keys;
     // The token keeps the mark, even if an older backup is restored.
     let marked = signer::mark_removed(&access.config().hsm, kid);
@@ -218,11 +263,11 @@ fn remove_now(kid: &str, access: &mut StoreAccess, output: &Output) -> Result<()
     Ok(())
 }
 
-/// Returns the keys in the token that have the configured label.
+/// Returns the keys in the token that have the label of a configured algorithm.
 fn keys_in_token(access: &StoreAccess) -> Result<Vec<KeyReport>, CommandFailure> {
     let hsm = &access.config().hsm;
     let mut keys = signer::list(hsm).map_err(CommandFailure::line)?;
-    keys.retain(|key| key.label == hsm.key_label);
+    keys.retain(|key| hsm.algorithms.contains(&key.alg) && key.label == hsm.key_label_of(key.alg));
     Ok(keys)
 }
 
@@ -232,21 +277,24 @@ fn kids_in_token(access: &StoreAccess) -> Result<Vec<String>, CommandFailure> {
 
 /// Creates the command that announces a key of the token.
 fn announcing(key: &KeyReport, key_reports: &[KeyReport]) -> KeyCommand {
-    let other_kids =
-        key_reports.iter().filter(|other| other.kid != key.kid).map(|other| other.kid.to_string()).collect();
-    KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), other_kids }
+    let others = key_reports.iter().filter(|other| other.alg == key.alg && other.kid != key.kid);
+    let other_kids = others.map(|other| other.kid.to_string()).collect();
+    KeyCommand::Announce { kid: key.kid.to_string(), id: key.id.clone(), other_kids, algorithm: key.alg }
 }
 
 /// Generates a further key and announces it, because servers refuse an unknown key.
 ///
 /// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats the
 /// announcement.
-fn generate_next(size: Size, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
+fn generate_next(new: New, access: &mut StoreAccess) -> Result<KeyReport, CommandFailure> {
+    new.check(access)?;
+    let algorithm = new.algorithm;
     let mut keys = keys_in_token(access)?;
+    keys.retain(|key| key.alg == algorithm);
     let id: [u8; 16] = random(&OsEntropy);
     let other_kids = keys.iter().map(|key| key.kid.to_string()).collect();
-    access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), other_kids }))?;
-    let key = signer::generate(&access.config().hsm, size.bits, &id, true).map_err(CommandFailure::line)?;
+    access.ask(&Command::Key(KeyCommand::Begin { id: hex(&id), other_kids, algorithm }))?;
+    let key = signer::generate(&access.config().hsm, new.key(), &id, true).map_err(CommandFailure::line)?;
     keys.push(key.clone());
     announce(&key, &keys, access)?;
     Ok(key)
@@ -268,16 +316,16 @@ fn announce(key: &KeyReport, key_reports: &[KeyReport], access: &mut StoreAccess
 }
 
 /// Returns a further key for a rotation: an earlier key that was not announced, or a new one.
-fn next_key(size: Size, access: &mut StoreAccess) -> Result<String, CommandFailure> {
+fn next_key(new: New, access: &mut StoreAccess) -> Result<String, CommandFailure> {
     let unannounced_ids = lives(KeyCommand::List, access)?.unannounced_ids;
     if !unannounced_ids.is_empty() {
         let keys = keys_in_token(access)?;
-        if let Some(key) = keys.iter().find(|key| unannounced_ids.contains(&key.id)) {
+        if let Some(key) = keys.iter().find(|key| key.alg == new.algorithm && unannounced_ids.contains(&key.id)) {
             announce(key, &keys, access)?;
             return Ok(key.kid.to_string());
         }
     }
-    Ok(generate_next(size, access)?.kid.to_string())
+    Ok(generate_next(new, access)?.kid.to_string())
 }
 
 /// Executes a change. Prints a sentence about it, and the resulting keys.
@@ -303,10 +351,11 @@ fn lives(command: KeyCommand, access: &mut StoreAccess) -> Result<KeysAnswer, Co
     }
 }
 
-fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+fn rotate(new: New, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    new.check(access)?;
     let keys = lives(KeyCommand::List, access)?.keys;
     let node = access.config().token_holder().map(|holder| holder.node);
-    let own = keys.iter().filter(|key| key.life.holder == node);
+    let own = keys.iter().filter(|key| key.life.holder == node && key.life.is_for(new.algorithm));
     let waiting: Vec<&KeyAnswer> = own.filter(|key| key.state == KeyState::PrePublished).collect();
     if let Some(planned) = waiting.iter().find(|key| key.life.activate_at.is_some()) {
         let kid = &planned.life.kid;
@@ -317,7 +366,7 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
     // A published key without a schedule was generated for the next rotation.
     let kid = match waiting.first() {
         Some(key) => key.life.kid.clone(),
-        None => next_key(size, access)?,
+        None => next_key(new, access)?,
     };
     await_taken(&kid, access)?;
     let sentence = format!("Published key {kid}, which will sign");
@@ -326,10 +375,12 @@ fn rotate(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), C
 
 /// Executes an emergency rotation: a published or new key signs immediately, and the previous
 /// signing key is removed.
-fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+fn replace_at_once(new: New, access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
+    new.check(access)?;
     let keys = lives(KeyCommand::List, access)?.keys;
     let node = access.config().token_holder().map(|holder| holder.node);
-    let keys: Vec<_> = keys.into_iter().filter(|key| key.life.holder == node).collect();
+    let is_alike = |key: &KeyAnswer| key.life.holder == node && key.life.is_for(new.algorithm);
+    let keys: Vec<_> = keys.into_iter().filter(is_alike).collect();
     let Some(active) = keys.iter().find(|key| key.state == KeyState::Active) else {
         let line = "no key signs yet; delete the key in the token and run: sealgate key generate";
         return Err(CommandFailure::line(line));
@@ -338,7 +389,7 @@ fn replace_at_once(size: Size, access: &mut StoreAccess, output: &Output) -> Res
     let waits = keys.iter().find(|key| key.state == KeyState::PrePublished && in_token.contains(&key.life.kid));
     let next = match waits {
         Some(key) => key.life.kid.clone(),
-        None => next_key(size, access)?,
+        None => next_key(new, access)?,
     };
     await_taken(&next, access)?;
     remove_now(&active.life.kid, access, output)
@@ -371,7 +422,7 @@ fn await_taken(kid: &str, access: &mut StoreAccess) -> Result<(), CommandFailure
 fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure> {
     let key_reports = signer::list(&access.config().hsm).map_err(CommandFailure::line)?;
     let KeysAnswer { keys: mut lives, unannounced_ids, rotation } = lives(KeyCommand::List, access)?;
-    let label = access.config().hsm.key_label.clone();
+    let hsm = access.config().hsm.clone();
     let state_of_strangers = if lives.is_empty() { "new" } else { "unannounced" };
     let mut rows = Vec::new();
     for key in &key_reports {
@@ -379,8 +430,10 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
         let at = lives.iter().position(|one| one.life.kid == key.kid.as_str());
         let life = match at {
             Some(at) => json!(lives.remove(at)),
-            None if key.label == label && unannounced_ids.contains(&key.id) => json!({ "state": "begun" }),
-            None if key.label == label => json!({ "state": state_of_strangers }),
+            None if key.label == hsm.key_label_of(key.alg) && unannounced_ids.contains(&key.id) => {
+                json!({ "state": "begun" })
+            }
+            None if key.label == hsm.key_label_of(key.alg) => json!({ "state": state_of_strangers }),
             None => json!({ "state": "not_ours" }),
         };
         if let (Value::Object(row), Value::Object(life)) = (&mut row, life) {
@@ -401,6 +454,14 @@ fn list(access: &mut StoreAccess, output: &Output) -> Result<(), CommandFailure>
     let mut columns = vec!["kid", "state", "label", "bits", "id", "activate_at", "retire_at", "remove_at"];
     if rows.iter().any(|row| row.get("holder").is_some()) {
         columns.insert(2, "holder");
+    }
+    if access.config().keys.algorithms.len() > 1 {
+        columns.insert(1, "alg");
+        for row in &mut rows {
+            if row.get("alg").is_none() {
+                row["alg"] = json!(Algorithm::Rs256);
+            }
+        }
     }
     output.tables(&[OutputTable { name: "keys", rows, columns }, tls::list(access.config())?], &rotation)
 }

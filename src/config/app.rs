@@ -24,6 +24,7 @@ use super::tls::TlsConfig;
 use super::upstream_protocol::UpstreamProtocol;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::user::{Email, Subject, User};
 
@@ -87,6 +88,8 @@ pub struct App {
     /// Whether agents, such as clients of the Model Context Protocol, use the application: see
     /// [`App::is_read_only_for`].
     pub agents: bool,
+    /// Algorithm of the access tokens for this application as a resource, and of the assertions to it.
+    pub alg: Algorithm,
     /// Clients whose bearer tokens are accepted. If absent, the tokens of every client that an
     /// operator registered or approved are accepted.
     pub clients: Option<Vec<ClientId>>,

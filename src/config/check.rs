@@ -49,6 +49,7 @@ use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
 use sealgate_domain::client::{ClientId, MAX_REFRESH_RETRY};
 use sealgate_domain::key_ring::KeyTimes;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::session::KeepSignedIn;
 use sealgate_domain::source::SourceName;
@@ -131,6 +132,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
+    let hsm = hsm.map(|hsm| Hsm { algorithms: keys.algorithms.clone(), ..hsm });
     let sessions = sessions(root.section("sessions"));
     let rate_limits = rate_limits(root.section("rate_limits"));
     let factors = factors::factors(root.section("factors"), issuer.as_ref());
@@ -165,6 +167,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
     let clients = clients::clients(&mut root, apps.as_deref(), files);
+    signed_by_configured(&root, &keys, apps.as_deref().unwrap_or_default(), clients.as_deref().unwrap_or_default());
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));
     let (issuer, apps, hsm) = (issuer?, apps?, hsm?);
@@ -346,7 +349,35 @@ fn keys(mut section: Section<'_, '_>, tokens: &TokensConfig) -> KeysConfig {
     // Leave 1/25 of the publication time for responses that were in transit when the key was
     // published, and for differences between clocks.
     let cache = (publish * 24 / 25).min(Duration::from_secs(DAY));
-    KeysConfig { times: KeyTimes { publish, keep }, cache, rotate }
+    KeysConfig { algorithms: algorithms(&mut section), times: KeyTimes { publish, keep }, cache, rotate }
+}
+
+/// Parses `keys.algorithms`. Returns RS256 first, which OpenID Connect Core §15.1 requires.
+fn algorithms(keys: &mut Section<'_, '_>) -> Vec<Algorithm> {
+    let allowed = "write a list such as [\"RS256\", \"ES256\"]";
+    let Some(listed) = keys.some_texts("algorithms", allowed, address::algorithm) else {
+        return vec![Algorithm::Rs256];
+    };
+    if !listed.contains(&Algorithm::Rs256) {
+        keys.fault("algorithms", "lacks RS256, which every client must be able to choose; add it");
+    }
+    let further = Algorithm::ALL
+        .iter()
+        .map(|(_, algorithm)| *algorithm)
+        .filter(|algorithm| *algorithm != Algorithm::Rs256 && listed.contains(algorithm));
+    [Algorithm::Rs256].into_iter().chain(further).collect()
+}
+
+/// Reports applications and clients whose algorithm has no keys.
+fn signed_by_configured(root: &Section<'_, '_>, keys: &KeysConfig, apps: &[App], clients: &[crate::DefinedClient]) {
+    let of_apps = apps.iter().map(|app| (app.alg, format!("alg of the application {}", app.name)));
+    let of_clients = clients.iter().filter_map(|defined| {
+        let key = format!("id_token_signed_response_alg of the client {}", defined.client.id);
+        Some((defined.client.details.id_token_signed_response_alg?, key))
+    });
+    for (algorithm, what) in of_apps.chain(of_clients).filter(|(algorithm, _)| !keys.algorithms.contains(algorithm)) {
+        root.fault("keys", &format!("algorithms lacks {algorithm}, which is the {what}; add it, or change that key"));
+    }
 }
 
 fn sessions(mut section: Section<'_, '_>) -> SessionsConfig {

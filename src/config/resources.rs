@@ -7,7 +7,8 @@ use super::app::{App, Route};
 use super::app_hosts::AppHosts;
 use super::settings::Config;
 use sealgate_domain::language::Language;
-use sealgate_domain::resource::{DeclaredResource, FoundResource, Resources};
+use sealgate_domain::oauth::jwk_set::Algorithm;
+use sealgate_domain::resource::{DeclaredResource, FoundResource, ResourceAccess, Resources};
 use sealgate_domain::service::ServiceAccess;
 
 /// Scope of an application, with its texts for the consent page.
@@ -42,6 +43,12 @@ impl App {
 }
 
 impl Config {
+    /// Returns the algorithm of access tokens for this resource. RS256 without a resource.
+    pub fn access_token_alg(&self, resource: Option<&ResourceAccess>) -> Algorithm {
+        let app = resource.and_then(|resource| self.app_at_origin(&resource.id));
+        app.map(|app| app.alg).unwrap_or_default()
+    }
+
     /// Returns the application at this public origin.
     pub fn app_at_origin(&self, origin: &str) -> Option<&App> {
         let exact = self.apps.iter().find(|app| app.origin(&self.issuer).as_deref() == Some(origin));

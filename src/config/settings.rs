@@ -24,6 +24,7 @@ use crate::issuer::TrustedIssuer;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::key_ring::{KeyTimes, TokenHolder};
 use sealgate_domain::language::Language;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::session::KeepSignedIn;
 use sealgate_domain::source::SourceName;
@@ -242,8 +243,11 @@ pub struct Hsm {
     /// Configuration file of SoftHSM, which is set in the environment variable `SOFTHSM2_CONF`.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub softhsm_conf: Option<PathBuf>,
-    /// `CKA_LABEL` of the signing key pairs.
+    /// `CKA_LABEL` of the RS256 key pairs: see [`Hsm::key_label_of`].
     pub key_label: String,
+    /// Algorithms of `keys.algorithms`.
+    #[serde(skip)]
+    pub algorithms: Vec<Algorithm>,
     /// Directory of the vendor's attestations, with a file `KID.pem` for each key.
     #[serde(serialize_with = "super::serialize::as_debug")]
     pub attestation: Option<PathBuf>,
@@ -265,6 +269,25 @@ pub struct Hsm {
 }
 
 impl Hsm {
+    /// Returns the `CKA_LABEL` of the keys of this algorithm. The label determines the algorithm of
+    /// a key.
+    pub fn key_label_of(&self, algorithm: Algorithm) -> String {
+        let word = match algorithm {
+            Algorithm::Rs256 => return self.key_label.clone(),
+            Algorithm::Ps256 => "ps256",
+            Algorithm::Es256 => "es256",
+            Algorithm::EdDsa => "eddsa",
+        };
+        format!("{}-{word}", self.key_label)
+    }
+
+    /// Returns the label of keys of this algorithm that were removed because they were compromised.
+    ///
+    /// The server neither publishes nor uses such a key, even if an old backup of the store lists it.
+    pub fn removed_label(&self, algorithm: Algorithm) -> String {
+        format!("{}-removed", self.key_label_of(algorithm))
+    }
+
     /// Checks that the label of a TLS key cannot be the label of a key for another purpose.
     ///
     /// Signing, removed, wrapping and enrolment keys have labels that consist of `key_label`, alone
@@ -381,9 +404,11 @@ pub struct TokensConfig {
     pub groups_scope: bool,
 }
 
-/// `[keys]`: rotation of signing keys.
+/// `[keys]`: algorithms and rotation of signing keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeysConfig {
+    /// Algorithms with keys in the token. RS256 is the first.
+    pub algorithms: Vec<Algorithm>,
     /// Time after which the server rotates a signing key. `None` if rotation is not automatic.
     pub rotate: Option<Duration>,
     /// Publication times of a key: before its first signature, and after its last one.

@@ -28,6 +28,7 @@ use sealgate_domain::answers::ProcessId;
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::mail::MailKind;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionCookie;
 use sealgate_domain::time::UnixTime;
 use sealgate_pages::Pages;
@@ -212,12 +213,23 @@ async fn settle_ring(
     clock: &Arc<dyn Clock>,
 ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
     let key_reports = signer.key_reports();
-    let kids: Vec<String> = key_reports.iter().map(|key| key.kid.to_string()).collect();
     let now = clock.now();
     let reconciled = store.change_key_ring(|ring| {
-        // Adopt the key of a rotation that was interrupted before it announced the key.
-        key_reports.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
-        ring.reconcile(&kids, now)
+        let is_first = ring.keys().is_empty();
+        for algorithm in Algorithm::ALL.map(|(_, algorithm)| algorithm) {
+            ring.select(algorithm);
+            let own: Vec<_> = key_reports.iter().filter(|key| key.alg == algorithm).collect();
+            // Adopt the key of a rotation that was interrupted before it announced the key.
+            own.iter().try_for_each(|key| ring.adopt(key.kid.as_str(), &key.id, now))?;
+            let kids: Vec<String> = own.iter().map(|key| key.kid.to_string()).collect();
+            match algorithm {
+                Algorithm::Rs256 => ring.reconcile(&kids, now)?,
+                // The configuration does not name the algorithm.
+                _ if kids.is_empty() => {}
+                _ => ring.reconcile_further(&kids, is_first, now)?,
+            }
+        }
+        Ok(())
     });
     Ok(reconciled.await?.map_err(|fault| {
         let find = |kid: &String| key_reports.iter().find(|key| key.kid.as_str() == kid);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::AssuranceLevel;
+use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
 use crate::scope::{Scope, ScopeValue};
@@ -282,6 +283,16 @@ pub struct ClientDetails {
     /// A native client may use any port of `localhost`: see [`Client::redirects_to`].
     #[serde(skip_serializing_if = "ApplicationType::is_web")]
     pub application_type: ApplicationType,
+    /// Algorithm of the client's ID tokens (OpenID Connect Registration §2). `None` is RS256.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_token_signed_response_alg: Option<Algorithm>,
+}
+
+impl ClientDetails {
+    /// Returns the algorithm of the client's ID tokens.
+    pub fn id_token_alg(&self) -> Algorithm {
+        self.id_token_signed_response_alg.unwrap_or_default()
+    }
 }
 
 /// State of a client that was registered through the registration endpoint.
@@ -454,6 +465,7 @@ impl Client {
             default_max_age: _,
             default_scope: _,
             application_type: _,
+            id_token_signed_response_alg: _,
         } = &self.details;
         let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
         (&self.name, self.home(), links)

@@ -236,6 +236,7 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("initiate_login_uri", old.initiate_login_uri != new.initiate_login_uri),
         ("tos_uri", old.tos_uri != new.tos_uri),
         ("policy_uri", old.policy_uri != new.policy_uri),
+        ("id_token_signed_response_alg", old.id_token_signed_response_alg != new.id_token_signed_response_alg),
         ("default_max_age", old.default_max_age != new.default_max_age),
         ("refresh_retry_seconds", before.refresh_retry_seconds != after.refresh_retry_seconds),
         ("token_limit", before.token_limit != after.token_limit),

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::oauth::jwk_set::Algorithm;
 use super::time::UnixTime;
 
 pub use fault::KeyFault;
@@ -29,13 +30,19 @@ const MAX_KEYS: usize = 256;
 ///
 /// The ring is one record, which must hold the keys of a dozen nodes.
 const MAX_KEYS_OF_NODE: usize = 36;
+/// Number of further algorithms, whose keys share a record.
+const FURTHER_ALGORITHMS: usize = 3;
 
 /// Length of a kid: SHA-256 in base64url (RFC 7638).
 const KID_LENGTH: usize = 43;
 
 /// All announced keys, in the order of their announcement.
 ///
-/// The ring is a single record, so that the times of several keys change atomically.
+/// The times of several keys change atomically. Each algorithm has its own active key and its own
+/// rotation. A reader selects an algorithm with [`KeyRing::of_algorithm`]; the default is RS256.
+///
+/// The RS256 keys are one record, and the keys of further algorithms another: see
+/// [`KeyRing::further`]. Versions without further algorithms read and write only the first record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<KeyLife>,
@@ -52,10 +59,68 @@ pub struct KeyRing {
     /// Node that reads the ring, if it has its own token: see [`KeyRing::of_node`].
     #[serde(skip)]
     node: Option<String>,
+    /// Rotations in progress of further algorithms: see [`KeyRing::rotating_name`].
+    #[serde(skip)]
+    rotating_further: BTreeMap<String, Rotating>,
+    /// Selected algorithm: see [`KeyRing::of_algorithm`].
+    #[serde(skip)]
+    algorithm: Algorithm,
+}
+
+/// Keys of other algorithms than RS256, and their rotations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FurtherKeys {
+    keys: Vec<KeyLife>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    rotating: BTreeMap<String, Rotating>,
+}
+
+impl FurtherKeys {
+    /// Returns whether there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.rotating.is_empty()
+    }
 }
 
 impl KeyRing {
-    /// Returns the keys, oldest first.
+    /// Returns the ring with this algorithm selected. Active and next keys, announcements and
+    /// rotations are those of the selected algorithm.
+    #[must_use]
+    pub fn of_algorithm(self, algorithm: Algorithm) -> Self {
+        Self { algorithm, ..self }
+    }
+
+    /// Selects an algorithm: see [`Self::of_algorithm`].
+    pub fn select(&mut self, algorithm: Algorithm) {
+        self.algorithm = algorithm;
+    }
+
+    /// Adds the keys of further algorithms, which are stored apart.
+    #[must_use]
+    pub fn with_further(mut self, further: FurtherKeys) -> Self {
+        // The first record has only RS256 keys, and the second one has none. Otherwise a key could
+        // be listed twice.
+        self.keys.retain(|key| key.is_for(Algorithm::Rs256));
+        self.keys.extend(further.keys.into_iter().filter(|key| !key.is_for(Algorithm::Rs256)));
+        self.rotating_further = further.rotating;
+        self
+    }
+
+    /// Returns the part of the ring that is stored apart.
+    pub fn further(&self) -> FurtherKeys {
+        let keys = self.keys.iter().filter(|key| !key.is_for(Algorithm::Rs256)).cloned().collect();
+        FurtherKeys { keys, rotating: self.rotating_further.clone() }
+    }
+
+    /// Returns the ring without keys of further algorithms, for its own record.
+    #[must_use]
+    pub fn without_further(mut self) -> Self {
+        self.keys.retain(|key| key.is_for(Algorithm::Rs256));
+        self.rotating_further.clear();
+        self
+    }
+
+    /// Returns the keys of each algorithm, oldest first.
     pub fn keys(&self) -> &[KeyLife] {
         &self.keys
     }
@@ -85,14 +150,17 @@ impl KeyRing {
         self.strip_removed(at);
     }
 
-    /// Returns whether the ring has no space for another key of this holder.
+    /// Returns whether the ring has no space for another key of this holder and the selected
+    /// algorithm.
     fn is_full(&self, holder: Option<&str>) -> bool {
         let most = if holder.is_some() { MAX_KEYS_OF_NODE } else { MAX_KEYS };
-        self.keys.iter().filter(|key| key.holder.as_deref() == holder).count() >= most
+        let most = if self.algorithm == Algorithm::Rs256 { most } else { most / FURTHER_ALGORITHMS };
+        let is_alike = |key: &&KeyLife| key.holder.as_deref() == holder && key.is_for(self.algorithm);
+        self.keys.iter().filter(is_alike).count() >= most
     }
 
-    /// Returns the node's usable key that is active at `now`. If several are active, returns the
-    /// one that became active last.
+    /// Returns the node's usable key of the selected algorithm that is active at `now`. If several
+    /// are active, returns the one that became active last.
     pub fn active(&self, now: UnixTime, usable: impl Fn(&str) -> bool) -> Option<&KeyLife> {
         let now = self.at(now);
         let active = self.own().filter(|key| key.state(now) == KeyState::Active && usable(&key.kid));
@@ -106,7 +174,7 @@ impl KeyRing {
         times.flatten().filter(|at| *at > now).min()
     }
 
-    /// Compares the ring with the keys in the token. To be called when the server starts.
+    /// Compares the ring with the RS256 keys in the token. To be called when the server starts.
     ///
     /// In an empty ring, the token's only key becomes active immediately. In all other cases, an
     /// unannounced key is an error, because write access to the token must not suffice to choose
@@ -117,10 +185,47 @@ impl KeyRing {
     pub fn reconcile(&mut self, kids_in_token: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.claim(kids_in_token);
         if let ([], [only]) = (&self.keys[..], kids_in_token) {
-            self.keys.push(KeyLife { activate_at: Some(now), ..KeyLife::new(only, self.node.as_deref(), now) });
+            self.push_active(only, now);
         }
         self.check_announced(kids_in_token)?;
-        let Some(active) = self.active(now, |_| true) else { return self.check_own_is_active(now) };
+        if self.active(now, |_| true).is_none() {
+            return self.check_own_is_active(now);
+        }
+        self.check_active_in_token(kids_in_token, now)
+    }
+
+    /// Compares the ring with the keys of the selected further algorithm in the token. To be called
+    /// when the server starts, after [`Self::reconcile`].
+    ///
+    /// At the first start, with `is_first` set, the token's only key of the algorithm becomes active
+    /// immediately. Later keys are announced by an operator, as with RS256. The server starts before
+    /// the first key of an algorithm is active.
+    ///
+    /// # Errors
+    /// `Unannounced`, `NotAdmitted`, `OfAnother`, `WrongAlgorithm`, `Missing`, `NotYet`.
+    pub fn reconcile_further(
+        &mut self,
+        kids_in_token: &[String],
+        is_first: bool,
+        now: UnixTime,
+    ) -> Result<(), KeyFault> {
+        self.claim(kids_in_token);
+        let has_none = self.own().next().is_none();
+        if let (true, true, [only]) = (is_first, has_none, kids_in_token) {
+            self.push_active(only, now);
+        }
+        self.check_announced(kids_in_token)?;
+        self.check_active_in_token(kids_in_token, now)
+    }
+
+    fn push_active(&mut self, kid: &str, now: UnixTime) {
+        let life = KeyLife::new(kid, self.node.as_deref(), self.algorithm, now);
+        self.keys.push(KeyLife { activate_at: Some(now), ..life });
+    }
+
+    /// Checks that the active key, if there is one, is in the token.
+    fn check_active_in_token(&self, kids_in_token: &[String], now: UnixTime) -> Result<(), KeyFault> {
+        let Some(active) = self.active(now, |_| true) else { return Ok(()) };
         if kids_in_token.contains(&active.kid) {
             return Ok(());
         }
@@ -163,6 +268,7 @@ impl KeyRing {
         self.check_admitted(kid)?;
         if self.keys.is_empty() {
             return match others {
+                _ if self.algorithm != Algorithm::Rs256 => Err(KeyFault::NotStarted),
                 [] => self.reconcile(&[kid.to_owned()], now),
                 [_] => {
                     self.reconcile(others, now)?;
@@ -171,8 +277,14 @@ impl KeyRing {
                 _ => Err(KeyFault::Unannounced(others.to_vec())),
             };
         }
-        self.keys.push(KeyLife::new(kid, self.node.as_deref(), now));
+        self.keys.push(KeyLife::new(kid, self.node.as_deref(), self.algorithm, now));
         Ok(())
+    }
+
+    /// Returns whether the selected algorithm has no key of this node yet that signs or is scheduled.
+    pub fn awaits_first_key(&self, now: UnixTime) -> bool {
+        let now = self.at(now);
+        !self.own().any(|key| key.state(now) == KeyState::Active || key.is_scheduled(now))
     }
 
     /// Schedules the activation of a key at `at`, or as soon as verifiers know the key.
@@ -192,12 +304,12 @@ impl KeyRing {
     ) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
-        let (state, holder) = (key.state(now), key.holder.clone());
+        let (state, line) = (key.state(now), key.line());
         if !matches!(state, KeyState::PrePublished | KeyState::Retired) {
             return Err(KeyFault::State { kid: kid.to_owned(), state, target: "activated" });
         }
-        let mut of_holder = self.keys.iter().filter(|key| key.holder == holder);
-        if let Some(other) = of_holder.find(|key| key.is_scheduled(now) && key.kid != kid) {
+        let mut of_line = self.keys.iter().filter(|key| key.line() == line);
+        if let Some(other) = of_line.find(|key| key.is_scheduled(now) && key.kid != kid) {
             return Err(KeyFault::Scheduled { kid: other.kid.clone(), at: other.activate_at.unwrap_or(now) });
         }
         let known_at = key.published_at.plus(times.publish);
@@ -209,7 +321,7 @@ impl KeyRing {
         for key in &mut self.keys {
             if key.kid == kid {
                 (key.activate_at, key.retire_at, key.remove_at) = (Some(at), None, None);
-            } else if key.holder == holder && key.state(now) == KeyState::Active {
+            } else if key.line() == line && key.state(now) == KeyState::Active {
                 key.retire(at, times);
             }
         }
@@ -270,15 +382,15 @@ impl KeyRing {
     pub fn remove_now(&mut self, kid: &str, now: UnixTime, usable: impl Fn(&str) -> bool) -> Result<(), KeyFault> {
         let now = self.at(now);
         let key = self.find(kid).ok_or_else(|| KeyFault::Unknown(kid.to_owned()))?;
-        let (state, holder) = (key.state(now), key.holder.clone());
+        let (state, line) = (key.state(now), key.line());
         match state {
             KeyState::Removed => return Err(KeyFault::State { kid: kid.to_owned(), state, target: "removed again" }),
             KeyState::PrePublished => self.withdraw(kid, now),
             KeyState::Active => {
-                let is_of_another = holder.is_some() && holder != self.node;
+                let is_of_another = line.0.is_some() && line.0 != self.node;
                 let waits = |key: &&mut KeyLife| {
                     let is_usable = is_of_another || usable(&key.kid);
-                    key.holder == holder && key.state(now) == KeyState::PrePublished && is_usable
+                    key.line() == line && key.state(now) == KeyState::PrePublished && is_usable
                 };
                 let waiting = self.keys.iter_mut().filter(waits);
                 // Prefer a scheduled key. Otherwise that key would later become active in addition
@@ -302,10 +414,10 @@ impl KeyRing {
     /// Cancels a scheduled activation, and the retirement of the current key.
     fn withdraw(&mut self, kid: &str, now: UnixTime) {
         let Some(key) = self.find_mut(kid) else { return };
-        let holder = key.holder.clone();
+        let line = key.line();
         let Some(planned) = key.activate_at.take() else { return };
         for key in &mut self.keys {
-            if key.holder == holder && key.state(now) == KeyState::Active && key.retire_at == Some(planned) {
+            if key.line() == line && key.state(now) == KeyState::Active && key.retire_at == Some(planned) {
                 (key.retire_at, key.remove_at) = (None, None);
             }
         }

@@ -18,6 +18,7 @@ use crate::request::AppRequest;
 use sealgate_config::App;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::oauth::claims::AssertionClaims;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 
@@ -62,7 +63,7 @@ impl Assertions {
     ) -> Option<String> {
         let (sealgate, app, now) = (ctx.sealgate, ctx.app, ctx.now);
         let claims = claims(ctx, who, session);
-        let key = key(sealgate, &claims);
+        let key = key(sealgate, &claims, app.alg);
         if let Some(cached) = self.0.get(&key) {
             // If the clock was set back, the remaining time is longer than a whole lifetime. The
             // assertion is then not valid yet.
@@ -102,13 +103,13 @@ fn claims(ctx: &AppRequest<'_>, who: Principal<'_>, session: Option<SessionId>) 
 }
 
 /// Returns the cache key: a hash of the claims without the times, and of the id of the signing key.
-fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
+fn key(sealgate: &Sealgate, claims: &AssertionClaims, algorithm: Algorithm) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     };
-    add(sealgate.issuer.signer().key_set().active().kid().as_str());
+    add(sealgate.issuer.signer().key_set().active_for(algorithm).map_or("", |key| key.kid().as_str()));
     add(&claims.aud);
     add(&claims.sub);
     add(claims.email.as_deref().unwrap_or_default());
@@ -123,7 +124,7 @@ fn key(sealgate: &Sealgate, claims: &AssertionClaims) -> [u8; 32] {
 }
 
 async fn sign(sealgate: &Sealgate, app: &App, claims: &AssertionClaims) -> Option<Arc<CachedAssertion>> {
-    match sealgate.issuer.assert(claims).await {
+    match sealgate.issuer.assert(claims, app.alg).await {
         Ok(token) => {
             Some(Arc::new(CachedAssertion { token, expires_at: claims.exp, renewing: AtomicBool::new(false) }))
         }

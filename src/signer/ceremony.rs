@@ -6,19 +6,21 @@
 use std::path::Path;
 
 use cryptoki::mechanism::Mechanism;
-use cryptoki::object::{Attribute, ObjectClass};
+use cryptoki::object::{Attribute, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
 use serde::Serialize;
 
 use super::error::SignerOpenError;
-use super::fault::TokenFault;
+use super::fault::{ErrorClass, TokenFault};
 use super::key::{KeyReport, KeyTerms, TokenKey};
 use super::pkcs11::Module;
 use super::{key, wrapping};
 use crate::pkcs11;
 use crate::public_key::hex;
+use crate::tls_key::P256;
 use crate::worker::with_session;
 use sealgate_config as config;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 
 /// Size of an RSA key that can be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,21 @@ impl KeySize {
     /// Returns the size with this number of bits, if it is supported.
     pub fn from_bits(bits: u32) -> Option<Self> {
         [Self::Rsa2048, Self::Rsa3072, Self::Rsa4096].into_iter().find(|size| size.bits() == bits)
+    }
+}
+
+/// Algorithm of a key to generate, and its size if it is an RSA key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewKey {
+    pub algorithm: Algorithm,
+    /// Ignored for keys on curves.
+    pub size: KeySize,
+}
+
+impl From<KeySize> for NewKey {
+    /// Returns an RS256 key of this size.
+    fn from(size: KeySize) -> Self {
+        Self { algorithm: Algorithm::Rs256, size }
     }
 }
 
@@ -72,6 +89,9 @@ pub struct CheckedKey {
 pub struct FirstKeys {
     #[serde(flatten)]
     pub signing: KeyReport,
+    /// Keys of the other configured algorithms, if this call created them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<KeyReport>,
     /// `CKA_ID` of the wrapping key in hexadecimal, if this call created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrapping_key: Option<String>,
@@ -92,13 +112,25 @@ pub fn generate_first(
     wrapping: Option<&[u8]>,
 ) -> Result<FirstKeys, SignerOpenError> {
     with_session(hsm, |session| {
-        refuse_existing(session, hsm, id, false)?;
+        refuse_existing(session, hsm, Algorithm::Rs256, id, false)?;
         let wrapping_key = match wrapping {
             Some(id) if wrapping::ids(session, hsm)?.is_empty() => Some(wrapping::make_tested(session, hsm, id)?),
             _ => None,
         };
-        let signing = make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))?;
-        Ok(FirstKeys { signing, wrapping_key })
+        let terms = KeyTerms::from_config(hsm);
+        let signing = make(session, size.into(), id, &hsm.token_label, &terms)?;
+        let mut further = Vec::new();
+        for (number, algorithm) in terms.algorithms().enumerate().skip(1) {
+            // The operator may have generated the key before the RS256 key.
+            if key::token_keys(session, terms.label(algorithm), algorithm)
+                .map_err(|fault| device(hsm, &fault))?
+                .is_empty()
+            {
+                let id = [id, &[u8::try_from(number).unwrap_or(u8::MAX)]].concat();
+                further.push(make(session, NewKey { algorithm, size }, &id, &hsm.token_label, &terms)?);
+            }
+        }
+        Ok(FirstKeys { signing, further, wrapping_key })
     })
 }
 
@@ -113,10 +145,16 @@ pub fn generate_first(
 /// - [`SignerOpenError::UnfitKey`] if the token ignored a requested property. The new key is then
 ///   removed.
 /// - The errors of opening a signer.
-pub fn generate(hsm: &config::Hsm, size: KeySize, id: &[u8], further: bool) -> Result<KeyReport, SignerOpenError> {
+pub fn generate(
+    hsm: &config::Hsm,
+    new: impl Into<NewKey>,
+    id: &[u8],
+    further: bool,
+) -> Result<KeyReport, SignerOpenError> {
+    let new = new.into();
     with_session(hsm, |session| {
-        refuse_existing(session, hsm, id, further)?;
-        make(session, size, id, &hsm.token_label, &KeyTerms::from_config(hsm))
+        refuse_existing(session, hsm, new.algorithm, id, further)?;
+        make(session, new, id, &hsm.token_label, &KeyTerms::only(hsm, new.algorithm))
     })
 }
 
@@ -137,21 +175,28 @@ pub fn init_token(hsm: &config::Hsm, so_pin: &Path) -> Result<bool, SignerOpenEr
     changed
 }
 
-fn refuse_existing(session: &Session, hsm: &config::Hsm, id: &[u8], further: bool) -> Result<(), SignerOpenError> {
-    let existing = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+fn device(hsm: &config::Hsm, fault: &TokenFault) -> SignerOpenError {
+    SignerOpenError::device(&hsm.token_label, fault)
+}
+
+fn refuse_existing(
+    session: &Session,
+    hsm: &config::Hsm,
+    algorithm: Algorithm,
+    id: &[u8],
+    further: bool,
+) -> Result<(), SignerOpenError> {
+    let existing = key::all_keys(session, hsm).map_err(|fault| device(hsm, &fault))?;
+    let label = hsm.key_label_of(algorithm);
     let conflicting_ids: Vec<Vec<u8>> = existing
         .into_iter()
-        .filter(|key| (key.report.label == hsm.key_label && !further) || key.id == id)
+        .filter(|key| (key.report.label == label && !further) || key.id == id)
         .map(|key| key.id)
         .collect();
     if conflicting_ids.is_empty() {
         return Ok(());
     }
-    Err(SignerOpenError::KeyExists {
-        token: hsm.token_label.clone(),
-        label: hsm.key_label.clone(),
-        ids: conflicting_ids,
-    })
+    Err(SignerOpenError::KeyExists { token: hsm.token_label.clone(), label, ids: conflicting_ids })
 }
 
 /// Generates a signing key pair. The session must be writable.
@@ -160,23 +205,24 @@ fn refuse_existing(session: &Session, hsm: &config::Hsm, id: &[u8], further: boo
 /// `UnfitKey` if the token ignored a requested property, `Device` if it fails or generates no keys.
 pub(super) fn make(
     session: &Session,
-    size: KeySize,
+    new: NewKey,
     id: &[u8],
     token: &str,
     terms: &KeyTerms,
 ) -> Result<KeyReport, SignerOpenError> {
-    generate_pair(session, size, id, terms)
+    let label = terms.label(new.algorithm).unwrap_or_default();
+    generate_pair(session, new, id, label, terms)
         .map_err(|fault| SignerOpenError::device(token, &fault))?
-        .map_err(|faults| SignerOpenError::UnfitKey { label: terms.label.clone(), id: id.to_vec(), faults })
+        .map_err(|faults| SignerOpenError::UnfitKey { label: label.to_owned(), id: id.to_vec(), faults })
 }
 
-/// Returns every private RSA key in the token, with any label.
+/// Returns every private RSA key in the token, with any label, and the signing keys of other types.
 ///
 /// # Errors
 /// The errors of opening a signer that concern the token.
 pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
     with_session(hsm, |session| {
-        let keys = key::token_keys(session, None).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let keys = key::all_keys(session, hsm).map_err(|fault| device(hsm, &fault))?;
         Ok(keys.into_iter().map(|key| key.report).collect())
     })
 }
@@ -190,20 +236,19 @@ pub fn list(hsm: &config::Hsm) -> Result<Vec<KeyReport>, SignerOpenError> {
 /// The errors of opening a signer that concern the token. Errors of keys are in the [`TokenCheck`].
 pub fn check(hsm: &config::Hsm) -> Result<TokenCheck, SignerOpenError> {
     with_session(hsm, |session| {
-        let keys = key::token_keys(session, Some(&hsm.key_label))
-            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
+        let terms = KeyTerms::from_config(hsm);
+        let keys = key::configured_keys(session, &terms).map_err(|fault| device(hsm, &fault))?;
         let mut faults = Vec::new();
-        if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &hsm.key_label) {
+        if let Err(error) = key::each_with_its_id(&keys, &hsm.token_label, &terms) {
             faults.push(error.to_string());
         }
-        faults
-            .extend(wrapping::faults(session, hsm).map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?);
-        let keys: Vec<_> = keys.into_iter().map(|key| check_key(session, key, &KeyTerms::from_config(hsm))).collect();
+        faults.extend(wrapping::faults(session, hsm).map_err(|fault| device(hsm, &fault))?);
+        let keys: Vec<_> = keys.into_iter().map(|key| check_key(session, key, &terms)).collect();
         let wrapping_keys = wrapping::ids(session, hsm)?;
         let ok = faults.is_empty() && keys.iter().all(|key| key.faults.is_empty());
-        let removed = key::token_keys(session, Some(&removed_label(hsm)))
-            .map_err(|fault| SignerOpenError::device(&hsm.token_label, &fault))?;
-        Ok(TokenCheck { ok, faults, keys, wrapping_keys, removed: removed.into_iter().map(|key| key.report).collect() })
+        let all = key::all_keys(session, hsm).map_err(|fault| device(hsm, &fault))?;
+        let removed = all.into_iter().map(|key| key.report).filter(|key| key.label == hsm.removed_label(key.alg));
+        Ok(TokenCheck { ok, faults, keys, wrapping_keys, removed: removed.collect() })
     })
 }
 
@@ -217,15 +262,8 @@ fn check_key(session: &Session, key: TokenKey, terms: &KeyTerms) -> CheckedKey {
     CheckedKey { report, faults }
 }
 
-/// Returns the label of keys that were removed because they were compromised.
-///
-/// The server neither publishes nor uses such a key, even if an old backup of the store lists it.
-pub fn removed_label(hsm: &config::Hsm) -> String {
-    format!("{}-removed", hsm.key_label)
-}
-
 /// Changes the label of the key with this kid, and of its public key and copies, to
-/// [`removed_label`].
+/// [`config::Hsm::removed_label`].
 ///
 /// Returns whether the key existed.
 ///
@@ -234,22 +272,27 @@ pub fn removed_label(hsm: &config::Hsm) -> String {
 /// labels.
 pub fn mark_removed(hsm: &config::Hsm, kid: &str) -> Result<bool, SignerOpenError> {
     with_session(hsm, |session| {
-        let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let keys = key::token_keys(session, Some(&hsm.key_label)).map_err(device)?;
-        let ids: Vec<_> = keys.into_iter().filter(|key| key.report.kid.as_str() == kid).map(|key| key.id).collect();
-        for id in &ids {
-            relabel(session, &hsm.key_label, id, &removed_label(hsm)).map_err(device)?;
+        let mut keys = key::all_keys(session, hsm).map_err(|fault| device(hsm, &fault))?;
+        keys.retain(|key| key.report.kid.as_str() == kid && key.report.label == hsm.key_label_of(key.report.alg));
+        for key in &keys {
+            let (label, algorithm) = (&key.report.label, key.report.alg);
+            relabel(session, label, algorithm, &key.id, &hsm.removed_label(algorithm))
+                .map_err(|fault| device(hsm, &fault))?;
         }
-        Ok(!ids.is_empty())
+        Ok(!keys.is_empty())
     })
 }
 
 /// Changes the labels of a key's objects. The private object is last. If the operation is
 /// interrupted, the next call therefore still finds the key and completes the change.
-fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), TokenFault> {
+fn relabel(session: &Session, from: &str, algorithm: Algorithm, id: &[u8], to: &str) -> Result<(), TokenFault> {
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY] {
-        let template =
-            [Attribute::Class(class), Attribute::Label(from.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+        let template = [
+            Attribute::Class(class),
+            Attribute::KeyType(key::key_type(algorithm)),
+            Attribute::Label(from.as_bytes().to_vec()),
+            Attribute::Id(id.to_vec()),
+        ];
         for object in session.find_objects(&template)? {
             session.update_attributes(object, &[Attribute::Label(to.as_bytes().to_vec())])?;
         }
@@ -263,25 +306,13 @@ fn relabel(session: &Session, from: &str, id: &[u8], to: &str) -> Result<(), Tok
 /// destroyed.
 fn generate_pair(
     session: &Session,
-    size: KeySize,
+    new: NewKey,
     id: &[u8],
+    label: &str,
     terms: &KeyTerms,
 ) -> Result<Result<KeyReport, Vec<String>>, TokenFault> {
-    let common =
-        [Attribute::Token(true), Attribute::Label(terms.label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
-    // The template does not set the permitted uses of the public key: signatures are verified
-    // without the token, and tpm2-pkcs11 treats VERIFY as DECRYPT and ENCRYPT as SIGN.
-    let mut public = vec![
-        Attribute::ModulusBits(u64::from(size.bits()).into()),
-        Attribute::PublicExponent(vec![1, 0, 1]),
-        Attribute::Private(false),
-    ];
-    public.extend_from_slice(&common);
-    let mut private = key::private_key_template();
-    private.extend_from_slice(&common);
-    let (public, private) = session.generate_key_pair(&Mechanism::RsaPkcsKeyPairGen, &public, &private)?;
-
-    let key = key::read_token_key(session, private)?;
+    let (public, private) = generate_objects(session, new, id, label)?;
+    let key = key::read_token_key(session, private, new.algorithm)?;
     let report = key.report.clone();
     let faults = check_key(session, key, terms).faults;
     if faults.is_empty() {
@@ -293,4 +324,48 @@ fn generate_pair(
         }
     }
     Ok(Err(faults))
+}
+
+/// Generates the public and the private key.
+fn generate_objects(
+    session: &Session,
+    new: NewKey,
+    id: &[u8],
+    label: &str,
+) -> Result<(ObjectHandle, ObjectHandle), TokenFault> {
+    let common = [Attribute::Token(true), Attribute::Label(label.as_bytes().to_vec()), Attribute::Id(id.to_vec())];
+    // The template does not set the permitted uses of the public key: signatures are verified
+    // without the token, and tpm2-pkcs11 treats VERIFY as DECRYPT and ENCRYPT as SIGN.
+    let rsa =
+        || vec![Attribute::ModulusBits(u64::from(new.size.bits()).into()), Attribute::PublicExponent(vec![1, 0, 1])];
+    let (mechanism, parameters) = match new.algorithm {
+        Algorithm::Rs256 | Algorithm::Ps256 => (Mechanism::RsaPkcsKeyPairGen, vec![rsa()]),
+        Algorithm::Es256 => (Mechanism::EccKeyPairGen, vec![vec![Attribute::EcParams(P256.to_vec())]]),
+        Algorithm::EdDsa => {
+            let parameters = key::ED25519_PARAMETERS.map(|encoded| vec![Attribute::EcParams(encoded.to_vec())]);
+            (Mechanism::EccEdwardsKeyPairGen, parameters.to_vec())
+        }
+    };
+    let mut private = key::private_key_template();
+    private.extend_from_slice(&common);
+    let mut templates = vec![private.clone()];
+    // RS256 keys stay as earlier versions generated them. For the other algorithms, try first a key
+    // that the token itself limits to the algorithm. Not every token knows the attribute.
+    if new.algorithm != Algorithm::Rs256 {
+        private.push(Attribute::AllowedMechanisms(key::mechanisms(new.algorithm).to_vec()));
+        templates.insert(0, private);
+    }
+    let mut last = None;
+    for private in &templates {
+        for parameters in &parameters {
+            let mut public = parameters.clone();
+            public.push(Attribute::Private(false));
+            public.extend_from_slice(&common);
+            match session.generate_key_pair(&mechanism, &public, private) {
+                Ok(pair) => return Ok(pair),
+                Err(error) => last = Some(TokenFault::from(error)),
+            }
+        }
+    }
+    Err(last.unwrap_or_else(|| TokenFault::new(ErrorClass::Bug, "no key was tried")))
 }

@@ -19,6 +19,7 @@ use sealgate_config as config;
 use sealgate_domain::admission;
 use sealgate_domain::admission::OaepHash;
 use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::secret::base64url;
 
 /// Key sizes in bits, in the order to try. The pair protects everything that is sealed with the
@@ -51,7 +52,8 @@ fn label(hsm: &config::Hsm) -> String {
 pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
+        // Nodes trust one another by RS256 keys.
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::only(hsm, Algorithm::Rs256))?;
         let [signing] = &keys[..] else {
             return Err(refused(hsm, "the token of a new node must have only one signing key; delete the others"));
         };
@@ -91,7 +93,7 @@ pub fn enrolment_keys(hsm: &config::Hsm, id: &[u8]) -> Result<EnrolmentKeys, Sig
 pub fn sign_apart(hsm: &config::Hsm, kid: &str, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, SignerOpenError> {
     with_session(hsm, |session| {
         let device = |fault: TokenFault| SignerOpenError::device(&hsm.token_label, &fault);
-        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::from_config(hsm))?;
+        let keys = key::signing_keys(session, &hsm.token_label, &KeyTerms::only(hsm, Algorithm::Rs256))?;
         let key = keys.iter().find(|key| key.public.kid().as_str() == kid);
         let key = key.ok_or_else(|| refused(hsm, "the signing key was removed from the token during the operation"))?;
         let handle = key::find_again(session, key).map_err(device)?;

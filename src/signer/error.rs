@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::fault::{ErrorClass, TokenFault};
 use crate::public_key::hex;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 
 /// Reason why inputs were not signed.
 ///
@@ -84,6 +85,15 @@ pub enum SignerOpenError {
     /// No private key has the configured label.
     #[error("token \"{token}\" has no RSA private key labelled \"{label}\"; run: sealgate key generate --config FILE")]
     NoKey { token: String, label: String },
+    /// No private key has the label of a configured further algorithm.
+    #[error(
+        "token \"{token}\" has no {algorithm} private key labelled \"{label}\", but keys.algorithms lists {algorithm}; \
+         run: sealgate key generate --algorithm {algorithm} --config FILE"
+    )]
+    NoKeyFor { token: String, label: String, algorithm: Algorithm },
+    /// A key was requested for an algorithm that is not configured.
+    #[error("the server has no {0} keys; add {0} to keys.algorithms and restart it")]
+    NotConfigured(Algorithm),
     /// Several private keys have the configured label and the same `CKA_ID`.
     #[error(
         "token \"{token}\" has several private keys labelled \"{label}\" with the CKA_ID {}; keep one: delete the others, for example with pkcs11-tool --delete-object --type privkey --id",

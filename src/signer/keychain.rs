@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use crate::ceremony::KeySize;
+use crate::ceremony::NewKey;
 use crate::error::SignerOpenError;
 use crate::key::{KeyReport, KeyTerms, SigningKey};
 use crate::public_key::{Jwk, KeyId, PublicKey};
 use sealgate_domain::key_ring::{DueEndorsement, KeyLife, KeyRing, KeyState, PublicJwk, TokenHolder, Trust};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
@@ -26,7 +27,7 @@ pub(super) type ScanReply = oneshot::Sender<Result<(), String>>;
 
 /// A request to generate a key.
 pub(super) struct KeyGenerationRequest {
-    pub(super) size: KeySize,
+    pub(super) new: NewKey,
     pub(super) id: Vec<u8>,
     pub(super) reply: oneshot::Sender<Result<KeyReport, String>>,
 }
@@ -42,6 +43,8 @@ pub(super) struct Keychain {
 
 struct KeychainState {
     keys: Vec<Arc<SigningKey>>,
+    /// Configured algorithms other than RS256.
+    further: Vec<Algorithm>,
     /// Owner of the token if each node has its own token, otherwise `None`.
     holder: Option<TokenHolder>,
     ring: Option<RingWithClock>,
@@ -71,15 +74,18 @@ impl Keychain {
     /// Creates a keychain from the keys that the token contains. Until [`Self::set_key_ring`], the first
     /// key signs.
     pub(super) fn new(token: &str, terms: KeyTerms, keys: Vec<SigningKey>) -> Result<Self, SignerOpenError> {
-        let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label: terms.label.clone() };
-        let first = keys.first().ok_or_else(no_key)?.public.clone();
+        let label = terms.label(Algorithm::Rs256).unwrap_or_default().to_owned();
+        let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label };
+        let first = keys.iter().find(|key| key.public.algorithm() == Algorithm::Rs256);
+        let first = first.ok_or_else(no_key)?.public.clone();
         let published = CachedKeySet {
             set: Arc::new(KeySet::new(first, Vec::new())),
             from: UnixTime::from_seconds(0),
             until: None,
         };
         let keys = keys.into_iter().map(Arc::new).collect();
-        let inner = RwLock::new(KeychainState { keys, holder: None, ring: None, published });
+        let further = terms.algorithms().filter(|algorithm| *algorithm != Algorithm::Rs256).collect();
+        let inner = RwLock::new(KeychainState { keys, further, holder: None, ring: None, published });
         Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
     }
 
@@ -199,16 +205,31 @@ impl KeychainState {
     fn recompute_key_set(&mut self) {
         let Some(RingWithClock { ring, clock }) = &self.ring else { return };
         let now = clock.now();
-        let public = |kid: &str| {
+        let public_for = |kid: &str, algorithm: Algorithm| {
             let key = self.keys.iter().find(|key| key.public.kid().as_str() == kid);
-            key.map(|key| key.public.clone())
+            key.map(|key| key.public.clone()).filter(|key| key.algorithm() == algorithm)
+        };
+        let public = |kid: &str| public_for(kid, Algorithm::Rs256);
+        // A key of the token is published only for the algorithm for which it was announced.
+        let announced = |life: &KeyLife| {
+            let key = self.keys.iter().find(|key| key.public.kid().as_str() == life.kid)?;
+            Some(key.public.clone()).filter(|key| life.is_for(key.algorithm()))
         };
         let mut published: Vec<PublicKey> = if let Some(holder) = &self.holder {
             published(ring, holder, &self.public(), now)
         } else {
             let published = ring.keys().iter().filter(|life| ring.state(life, now) != KeyState::Removed);
-            published.filter_map(|life| public(&life.kid)).collect()
+            published.filter_map(announced).collect()
         };
+        let further: Vec<PublicKey> = self
+            .further
+            .iter()
+            .filter_map(|algorithm| {
+                let ring = ring.clone().of_algorithm(*algorithm);
+                let is_usable = |kid: &str| public_for(kid, *algorithm).is_some();
+                ring.active(now, is_usable).and_then(|life| public_for(&life.kid, *algorithm))
+            })
+            .collect();
         let active = ring.active(now, |kid| public(kid).is_some()).and_then(|life| public(&life.kid));
         let published_set = &self.published.set;
         let set = if let Some(active) = active {
@@ -240,6 +261,7 @@ impl KeychainState {
             let set = KeySet::new(last, published);
             if removed { set.without_active() } else { set }
         };
+        let set = set.with_further(further);
         self.published = CachedKeySet {
             set: Arc::new(set.with_generation_after(published_set)),
             from: now,
@@ -253,6 +275,8 @@ impl KeychainState {
 pub struct KeySet {
     active: PublicKey,
     others: Vec<PublicKey>,
+    /// Active keys of other algorithms than RS256. They are also among `others`.
+    further: Vec<PublicKey>,
     /// Whether the active key is unpublished because it was removed and the token has no other key.
     is_active_removed: bool,
     generation: u64,
@@ -261,7 +285,14 @@ pub struct KeySet {
 impl KeySet {
     /// Creates a set. `active` signs. The keys in `others` are published only for verification.
     pub fn new(active: PublicKey, others: Vec<PublicKey>) -> Self {
-        Self { active, others, is_active_removed: false, generation: 0 }
+        Self { active, others, further: Vec::new(), is_active_removed: false, generation: 0 }
+    }
+
+    /// Returns the set with these active keys of other algorithms than RS256.
+    #[must_use]
+    pub fn with_further(self, further: Vec<PublicKey>) -> Self {
+        let further = further.into_iter().filter(|key| self.others.iter().any(|other| other.kid() == key.kid()));
+        Self { further: further.collect(), ..self }
     }
 
     /// Returns the set without publishing the active key, so that its signatures are rejected.
@@ -285,9 +316,18 @@ impl KeySet {
         self.generation
     }
 
-    /// Returns the key that signs.
+    /// Returns the RS256 key that signs.
     pub fn active(&self) -> &PublicKey {
         &self.active
+    }
+
+    /// Returns the key that signs with this algorithm. Returns `None` if no key of a further
+    /// algorithm is active.
+    pub fn active_for(&self, algorithm: Algorithm) -> Option<&PublicKey> {
+        match algorithm {
+            Algorithm::Rs256 => Some(&self.active),
+            _ => self.further.iter().find(|key| key.algorithm() == algorithm),
+        }
     }
 
     /// Returns the published key with this `kid` from a JWS header.
@@ -328,7 +368,7 @@ pub struct EndorsementPlan {
 fn with_trust<T>(holder: &TokenHolder, own_keys: &[PublicKey], use_trust: impl FnOnce(&Trust<'_>) -> T) -> T {
     let in_token = |kid: &str| own_keys.iter().any(|key| key.kid().as_str() == kid);
     let verify = |jwk: &PublicJwk, message: &[u8], signature: &[u8]| {
-        PublicKey::from_jwk(jwk).is_some_and(|key| key.verify(message, signature))
+        PublicKey::from_jwk(jwk, Algorithm::Rs256).is_some_and(|key| key.verify(message, signature))
     };
     use_trust(&Trust { holder, in_token: &in_token, verify: &verify })
 }
@@ -337,8 +377,9 @@ fn with_trust<T>(holder: &TokenHolder, own_keys: &[PublicKey], use_trust: impl F
 /// trusted keys of other nodes.
 pub(super) fn published(ring: &KeyRing, holder: &TokenHolder, own_keys: &[PublicKey], now: UnixTime) -> Vec<PublicKey> {
     let key = |life: &KeyLife| {
-        let own = own_keys.iter().find(|key| key.kid().as_str() == life.kid).cloned();
-        own.or_else(|| PublicKey::from_jwk(life.jwk.as_ref()?).filter(|key| key.kid().as_str() == life.kid))
+        let algorithm = Algorithm::parse(life.algorithm_name()).filter(|algorithm| life.is_for(*algorithm))?;
+        let own = own_keys.iter().find(|key| key.kid().as_str() == life.kid && key.algorithm() == algorithm).cloned();
+        own.or_else(|| PublicKey::from_jwk(life.jwk.as_ref()?, algorithm).filter(|key| key.kid().as_str() == life.kid))
     };
     with_trust(holder, own_keys, |trust| ring.trusted(trust, now).into_iter().filter_map(key).collect())
 }

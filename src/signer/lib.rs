@@ -42,8 +42,8 @@ use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 
-pub use ceremony::{FirstKeys, TokenCheck, generate_first, init_token, mark_removed, removed_label};
-pub use ceremony::{KeySize, check, generate, list};
+pub use ceremony::{FirstKeys, TokenCheck, generate_first, init_token, mark_removed};
+pub use ceremony::{KeySize, NewKey, check, generate, list};
 pub use enrolment::{EnrolmentKeys, enrolment_keys, sign_apart};
 pub use enrolment::{destroy_enrolment, open_envelope};
 pub use error::{PinProblem, SignError, SignerOpenError};
@@ -60,7 +60,7 @@ pub use tls_key::{OpenTlsKey, TlsKey, TlsKeyReport, UnfitTlsKey, generate_tls_ke
 pub use wrapping::{FreshRandom, WrappedKey, data_key, wrap_init};
 pub use wrapping::{StoredDataKey, stored_data_key, wrap_received};
 
-/// Source of RS256 signatures (RFC 7518 §3.3).
+/// Source of the signatures of tokens (RFC 7518 §3, RFC 8037 §3.1).
 #[async_trait]
 pub trait Signer: Send + Sync {
     /// Signs each input with the key `kid`. Returns all signatures in the order of the inputs, or
@@ -68,7 +68,7 @@ pub trait Signer: Send + Sync {
     ///
     /// An input is the unhashed JWS signing input (RFC 7515 §5.1). Idle sessions sign in parallel.
     /// A JWS header names its key, and the active key may change at any time. So read
-    /// `key_set().active().kid()` only once, write this kid into the header, and pass the same kid
+    /// `key_set().active_for(algorithm)` only once, write this kid into the header, and pass the same kid
     /// here.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ pub trait Signer: Send + Sync {
     /// does not respond.
     async fn scan(&self) -> Result<(), String>;
 
-    /// Generates a key with this `CKA_ID` and scans the token. If a key with this id exists,
+    /// Generates a key of a configured algorithm with this `CKA_ID` and scans the token. If a key with this id exists,
     /// returns that key.
     ///
     /// The key is published when the key ring lists it. Signing continues during the generation if
@@ -97,7 +97,7 @@ pub trait Signer: Send + Sync {
     ///
     /// # Errors
     /// One line. May take up to five minutes, because small tokens need that time to find primes.
-    async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String>;
+    async fn make(&self, new: NewKey, id: Vec<u8>) -> Result<KeyReport, String>;
 
     /// Sets the key ring. The key ring and this clock determine the published keys and the signing
     /// key.

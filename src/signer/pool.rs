@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use cryptoki::types::AuthPin;
 use tokio::sync::oneshot;
 
-use crate::ceremony::KeySize;
+use crate::ceremony::NewKey;
 use crate::error::{SignError, SignerOpenError};
 use crate::fault::{ErrorClass, TokenFault};
 use crate::gate::Gate;
@@ -26,6 +26,7 @@ use crate::worker::{BlockingWork, SignerJob, TokenSignature, Work, Worker, Worke
 use crate::{Signer, key, pkcs11};
 use sealgate_config as config;
 use sealgate_domain::key_ring::{KeyRing, TokenHolder};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
 use sealgate_system::trace::{SpanDescription, span, text};
@@ -312,9 +313,9 @@ impl Signer for Pkcs11Signer {
         }
     }
 
-    async fn make(&self, size: KeySize, id: Vec<u8>) -> Result<KeyReport, String> {
+    async fn make(&self, new: NewKey, id: Vec<u8>) -> Result<KeyReport, String> {
         let (reply, answer) = oneshot::channel();
-        if !self.keys.request_generation(KeyGenerationRequest { size, id, reply }) {
+        if !self.keys.request_generation(KeyGenerationRequest { new, id, reply }) {
             return Err("the token is already generating another key; try again later".into());
         }
         self.gate.request_scan();
@@ -393,8 +394,8 @@ impl Default for Timing {
 pub trait Observer: Send + Sync {
     /// Called when a signature was made and verified. `waited` is its time in the queue, `took` the
     /// time in the token.
-    fn signed(&self, waited: Duration, took: Duration) {
-        let _ = (waited, took);
+    fn signed(&self, algorithm: Algorithm, waited: Duration, took: Duration) {
+        let _ = (algorithm, waited, took);
     }
 
     /// Called when a TLS handshake was signed. `took` includes the time in the queue.

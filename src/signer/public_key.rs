@@ -1,6 +1,6 @@
-//! RSA public keys: kids, verification of RS256 signatures, and JWKs (RFC 7517).
+//! Public keys: kids, verification of signatures, and JWKs (RFC 7517).
 //!
-//! Includes the byte formats of RS256: the numbers of an RSA key (RFC 7518 §6.3.1), the thumbprint
+//! Includes the byte formats of the algorithms: the numbers of an RSA key (RFC 7518 §6.3.1), the thumbprint
 //! (RFC 7638) and the `DigestInfo` that PKCS #1 v1.5 signs (RFC 8017 §9.2).
 
 use std::fmt;
@@ -8,20 +8,27 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use aws_lc_rs::digest::Digest;
-use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
+    RsaPublicKeyComponents,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
 use sealgate_domain::key_ring::PublicJwk;
+use sealgate_domain::oauth::jwk_set::{Algorithm, Numbers};
 use sealgate_domain::secret::from_base64url;
 
 /// Minimum public exponent. Some faulty verifiers accept forged signatures of keys with smaller
 /// exponents.
 const MIN_EXPONENT: u64 = 65_537;
 
-/// Accepted modulus sizes for RS256, in bits.
+/// Accepted modulus sizes, in bits.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+
+/// Length of a coordinate on P-256 and of a key on Ed25519, in bits.
+const CURVE_BITS: usize = 256;
 
 /// Key id (kid): the RFC 7638 thumbprint of the public key.
 ///
@@ -34,6 +41,19 @@ impl KeyId {
     /// Returns the id of the RSA key with these big-endian components.
     pub fn from_public_key(modulus: &[u8], exponent: &[u8]) -> Self {
         Self(thumbprint(modulus, exponent).into())
+    }
+
+    /// Returns the id of a key of any type. Returns `None` if a coordinate has the wrong length.
+    pub(super) fn from_numbers(numbers: &Numbers) -> Option<Self> {
+        match numbers {
+            Numbers::Rsa { n, e } => Some(Self::from_public_key(n, e)),
+            other => Some(Self(ring_jwk(other).thumbprint()?.into())),
+        }
+    }
+
+    /// Returns the id of a key whose public key is unknown. It is derived from the `CKA_ID`.
+    pub(super) fn unknown(id: &[u8]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(sha256(&[b"unknown key ".as_slice(), id].concat())).into())
     }
 
     /// Returns the kid as in a JWS header.
@@ -54,7 +74,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// RS256 signature. It has as many bytes as the modulus.
+/// Signature in the form of a JWS: ECDSA signatures are r and s, 32 bytes each (RFC 7518 §3.4).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature(Vec<u8>);
 
@@ -96,56 +116,80 @@ pub(crate) enum UnfitPublicKey {
     /// The modulus and the exponent form no RSA key.
     #[error("its modulus and exponent form no RSA key")]
     Components,
+    /// The token reports no public key on the required curve.
+    #[error("the token reports no public key for {0} (CKA_EC_PARAMS and CKA_EC_POINT)")]
+    Unreported(Algorithm),
+    /// The point is not on the curve, or the key is of another type than the algorithm.
+    #[error("its public key is not a key for {0}")]
+    Type(Algorithm),
 }
 
-/// RSA public key for the verification of RS256 signatures.
+/// Public key for the verification of signatures of one algorithm.
 #[derive(Clone)]
 pub struct PublicKey {
     kid: KeyId,
-    modulus: Vec<u8>,
-    exponent: Vec<u8>,
+    algorithm: Algorithm,
+    numbers: Numbers,
     verifier: ParsedPublicKey,
 }
 
 impl PublicKey {
-    /// Creates a key from its big-endian modulus and exponent. Leading zeros are dropped.
+    /// Creates an RS256 key from its big-endian modulus and exponent.
+    #[cfg(test)]
+    pub(crate) fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
+        Self::from_numbers(Algorithm::Rs256, &Numbers::Rsa { n: modulus.to_vec(), e: exponent.to_vec() })
+    }
+
+    /// Creates a key for this algorithm. Leading zeros of RSA numbers are dropped.
     ///
     /// # Errors
-    /// [`UnfitPublicKey`] if the size or the exponent is not accepted, or the numbers form no RSA
-    /// key.
-    pub(crate) fn from_components(modulus: &[u8], exponent: &[u8]) -> Result<Self, UnfitPublicKey> {
-        let (modulus, exponent) = (without_leading_zeros(modulus), without_leading_zeros(exponent));
-        let bits = bit_length(modulus);
-        if !MODULUS_BITS.contains(&bits) {
-            return Err(UnfitPublicKey::Size(bits));
-        }
-        match exponent_value(exponent) {
-            Some(value) if value >= MIN_EXPONENT && value % 2 == 1 => {}
-            _ => return Err(UnfitPublicKey::Exponent),
-        }
-        let verifier = RsaPublicKeyComponents { n: modulus, e: exponent }
-            .to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256)
-            .map_err(|_| UnfitPublicKey::Components)?;
-        let kid = KeyId::from_public_key(modulus, exponent);
-        Ok(Self { kid, modulus: modulus.to_vec(), exponent: exponent.to_vec(), verifier })
+    /// [`UnfitPublicKey`] if the numbers are not a key for this algorithm.
+    pub(crate) fn from_numbers(algorithm: Algorithm, numbers: &Numbers) -> Result<Self, UnfitPublicKey> {
+        let numbers = match numbers {
+            Numbers::Rsa { n, e } => {
+                let (n, e) = (without_leading_zeros(n), without_leading_zeros(e));
+                check_rsa(n, e)?;
+                Numbers::Rsa { n: n.to_vec(), e: e.to_vec() }
+            }
+            other => other.clone(),
+        };
+        let parsed = match (&numbers, algorithm) {
+            (Numbers::Rsa { n, e }, Algorithm::Rs256) => {
+                RsaPublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256)
+            }
+            // The salt must have 32 bytes, as long as the hash (RFC 7518 §3.5).
+            (Numbers::Rsa { n, e }, Algorithm::Ps256) => {
+                RsaPublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PSS_2048_8192_SHA256)
+            }
+            (Numbers::P256(point), Algorithm::Es256) => ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point),
+            (Numbers::Ed25519(key), Algorithm::EdDsa) => ParsedPublicKey::new(&ED25519, key),
+            _ => return Err(UnfitPublicKey::Type(algorithm)),
+        };
+        let unfit = || match &numbers {
+            Numbers::Rsa { .. } => UnfitPublicKey::Components,
+            Numbers::P256(_) | Numbers::Ed25519(_) => UnfitPublicKey::Type(algorithm),
+        };
+        let verifier = parsed.map_err(|_| unfit())?;
+        let kid = KeyId::from_numbers(&numbers).ok_or_else(unfit)?;
+        Ok(Self { kid, algorithm, numbers, verifier })
     }
 
-    /// Creates the key from a JWK of the key ring. Returns `None` if the key is not accepted.
-    pub(super) fn from_jwk(jwk: &PublicJwk) -> Option<Self> {
-        let (modulus, exponent) = jwk.components()?;
-        Self::from_components(&modulus, &exponent).ok()
+    /// Creates the key from a JWK of the key ring, for this algorithm. Returns `None` if the key is
+    /// not accepted.
+    pub(super) fn from_jwk(jwk: &PublicJwk, algorithm: Algorithm) -> Option<Self> {
+        Self::from_numbers(algorithm, &jwk.numbers()?).ok()
     }
 
-    /// Returns whether this key made the signature of the message. `signature` is base64url.
+    /// Returns whether this RS256 key made the signature of the message. `signature` is base64url.
     pub fn has_signed(key: &PublicJwk, message: &[u8], signature: &str) -> bool {
-        Self::from_jwk(key)
+        Self::from_jwk(key, Algorithm::Rs256)
             .zip(from_base64url(signature))
             .is_some_and(|(public, signature)| public.verify(message, &signature))
     }
 
     /// Returns the key as a JWK of the key ring.
     pub(super) fn public_jwk(&self) -> PublicJwk {
-        PublicJwk::rsa(&base64url_uint(&self.modulus), &base64url_uint(&self.exponent))
+        ring_jwk(&self.numbers)
     }
 
     /// Returns the key ID (`kid`, RFC 7517 §4.5).
@@ -153,42 +197,96 @@ impl PublicKey {
         &self.kid
     }
 
-    /// Returns the modulus: big-endian, without leading zeros.
+    /// Returns the only algorithm of the key.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Returns the parameters of the key.
+    pub(super) fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// Returns the modulus of an RSA key: big-endian, without leading zeros. Empty for other keys.
     pub fn modulus(&self) -> &[u8] {
-        &self.modulus
+        if let Numbers::Rsa { n, .. } = &self.numbers { n } else { &[] }
     }
 
-    /// Returns the public exponent: big-endian, without leading zeros.
+    /// Returns the public exponent of an RSA key: big-endian, without leading zeros. Empty for other
+    /// keys.
     pub fn exponent(&self) -> &[u8] {
-        &self.exponent
+        if let Numbers::Rsa { e, .. } = &self.numbers { e } else { &[] }
     }
 
-    /// Returns the length of the modulus in bits.
+    /// Returns the length of the modulus, or of a coordinate of the curve, in bits.
     pub fn bits(&self) -> usize {
-        bit_length(&self.modulus)
+        bits(&self.numbers)
     }
 
     /// Returns the key as published in the JWK set.
     pub fn jwk(&self) -> Jwk {
-        Jwk::rs256(self.kid.clone(), &self.modulus, &self.exponent)
+        Jwk::new(self.kid.clone(), self.algorithm, &self.numbers)
     }
 
-    /// Returns whether `signature` is this key's RS256 signature of `message` (RFC 7518 §3.3).
+    /// Returns whether `signature` is this key's signature of `message`, in the form of a JWS (RFC
+    /// 7518 §3, RFC 8037 §3.1).
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         self.verifier.verify_sig(message, signature).is_ok()
     }
 
-    /// Returns whether `signature` is this key's RS256 signature of the message with this SHA-256
-    /// digest.
-    pub(super) fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> bool {
-        self.verifier.verify_digest_sig(digest, signature).is_ok()
+    /// Returns whether `signature` is this key's signature of a message to sign.
+    pub(super) fn verify_message(&self, message: &Message, signature: &[u8]) -> bool {
+        match self.algorithm {
+            // Ed25519 has no hash that is computed before (RFC 8032 §5.1.6).
+            Algorithm::EdDsa => self.verify(&message.bytes, signature),
+            Algorithm::Rs256 | Algorithm::Ps256 | Algorithm::Es256 => {
+                self.verifier.verify_digest_sig(&message.digest, signature).is_ok()
+            }
+        }
     }
 }
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("PublicKey").field("kid", &self.kid).field("bits", &self.bits()).finish_non_exhaustive()
+        let mut shown = formatter.debug_struct("PublicKey");
+        shown.field("kid", &self.kid).field("algorithm", &self.algorithm).field("bits", &self.bits());
+        shown.finish_non_exhaustive()
     }
+}
+
+fn check_rsa(modulus: &[u8], exponent: &[u8]) -> Result<(), UnfitPublicKey> {
+    let bits = bit_length(modulus);
+    if !MODULUS_BITS.contains(&bits) {
+        return Err(UnfitPublicKey::Size(bits));
+    }
+    match exponent_value(exponent) {
+        Some(value) if value >= MIN_EXPONENT && value % 2 == 1 => Ok(()),
+        _ => Err(UnfitPublicKey::Exponent),
+    }
+}
+
+/// Returns the length of the modulus, or of a coordinate of the curve, in bits.
+pub(super) fn bits(numbers: &Numbers) -> usize {
+    match numbers {
+        Numbers::Rsa { n, .. } => bit_length(without_leading_zeros(n)),
+        Numbers::P256(_) | Numbers::Ed25519(_) => CURVE_BITS,
+    }
+}
+
+fn ring_jwk(numbers: &Numbers) -> PublicJwk {
+    match numbers {
+        Numbers::Rsa { n, e } => PublicJwk::rsa(&base64url_uint(n), &base64url_uint(e)),
+        Numbers::P256(point) => {
+            let (x, y) = coordinates(point);
+            PublicJwk::p256(&URL_SAFE_NO_PAD.encode(x), &URL_SAFE_NO_PAD.encode(y))
+        }
+        Numbers::Ed25519(key) => PublicJwk::ed25519(&URL_SAFE_NO_PAD.encode(key)),
+    }
+}
+
+/// Splits an uncompressed point on P-256. A coordinate keeps its leading zeros (RFC 7518 §6.2.1.2).
+fn coordinates(point: &[u8]) -> (&[u8], &[u8]) {
+    point.get(1..).and_then(|both| both.split_at_checked(32)).unwrap_or_default()
 }
 
 /// A public key as published in the JWK set.
@@ -199,17 +297,43 @@ pub struct Jwk {
     pub use_: &'static str,
     /// Thumbprint of the key (RFC 7638).
     pub kid: KeyId,
-    pub alg: &'static str,
+    pub alg: Algorithm,
     /// Modulus: base64url of the big-endian bytes without leading zeros.
-    pub n: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<String>,
     /// Public exponent, encoded like the modulus.
-    pub e: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub e: Option<String>,
+    /// Curve (RFC 7518 §6.2.1.1, RFC 8037 §2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crv: Option<&'static str>,
+    /// The x coordinate, or the whole key on Ed25519.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub y: Option<String>,
 }
 
 impl Jwk {
+    fn new(kid: KeyId, alg: Algorithm, numbers: &Numbers) -> Self {
+        let empty = Self { kty: "RSA", use_: "sig", kid, alg, n: None, e: None, crv: None, x: None, y: None };
+        match numbers {
+            Numbers::Rsa { n, e } => Self { n: Some(base64url_uint(n)), e: Some(base64url_uint(e)), ..empty },
+            Numbers::P256(point) => {
+                let (x, y) = coordinates(point);
+                let (x, y) = (Some(URL_SAFE_NO_PAD.encode(x)), Some(URL_SAFE_NO_PAD.encode(y)));
+                Self { kty: "EC", crv: Some("P-256"), x, y, ..empty }
+            }
+            Numbers::Ed25519(key) => {
+                Self { kty: "OKP", crv: Some("Ed25519"), x: Some(URL_SAFE_NO_PAD.encode(key)), ..empty }
+            }
+        }
+    }
+
     /// Creates the JWK of an RSA key for RS256. `modulus` and `exponent` are big-endian.
+    #[cfg(test)]
     pub(super) fn rs256(kid: KeyId, modulus: &[u8], exponent: &[u8]) -> Self {
-        Self { kty: "RSA", use_: "sig", kid, alg: "RS256", n: base64url_uint(modulus), e: base64url_uint(exponent) }
+        Self::new(kid, Algorithm::Rs256, &Numbers::Rsa { n: modulus.to_vec(), e: exponent.to_vec() })
     }
 }
 

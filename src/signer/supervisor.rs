@@ -133,10 +133,12 @@ impl Supervisor {
     fn make_key(&self, request: &KeyGenerationRequest) -> Result<KeyReport, SignerOpenError> {
         let device = |fault: TokenFault| SignerOpenError::device(&self.label, &fault);
         let session = self.module.open_writing_session(self.login.token.slot).map_err(device)?;
-        let existing = key::token_keys(&session, Some(&self.keys.terms().label)).map_err(device)?;
+        let (terms, new) = (self.keys.terms(), request.new);
+        let label = terms.label(new.algorithm).ok_or(SignerOpenError::NotConfigured(new.algorithm))?;
+        let existing = key::token_keys(&session, Some(label), new.algorithm).map_err(device)?;
         match existing.into_iter().find(|key| key.id == request.id) {
             Some(key) => Ok(key.report),
-            None => ceremony::make(&session, request.size, &request.id, &self.label, self.keys.terms()),
+            None => ceremony::make(&session, new, &request.id, &self.label, terms),
         }
     }
 

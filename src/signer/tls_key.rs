@@ -31,7 +31,7 @@ const UNCOMPRESSED: u8 = 0x04;
 const POINT_HEADER: [u8; 2] = [0x04, 65];
 
 /// `CKA_EC_PARAMS` of P-256: the DER object identifier prime256v1.
-const P256: [u8; 10] = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+pub(super) const P256: [u8; 10] = [0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 
 /// DER of a `SubjectPublicKeyInfo` of P-256 up to the point (RFC 5480 §2).
 const SPKI_PREFIX: [u8; 26] = [
@@ -242,7 +242,7 @@ fn read(
     if id.is_empty() {
         faults.push("CKA_ID is empty".to_owned());
     }
-    let EncodedPublicKey { parameters, point: encoded } = EncodedPublicKey::read(session, handle, &id)?;
+    let EncodedPublicKey { parameters, point: encoded } = EncodedPublicKey::read(session, handle, &id, KeyType::EC)?;
     if parameters.as_deref().is_some_and(|parameters| parameters != P256) {
         return Ok(Err(UnfitTlsKey::Kind { kind: "an EC key on another curve" }));
     }
@@ -262,21 +262,21 @@ fn read(
 
 /// `CKA_EC_PARAMS` and `CKA_EC_POINT`, as far as the token reports them.
 #[derive(Default)]
-struct EncodedPublicKey {
-    parameters: Option<Vec<u8>>,
-    point: Option<Vec<u8>>,
+pub(super) struct EncodedPublicKey {
+    pub(super) parameters: Option<Vec<u8>>,
+    pub(super) point: Option<Vec<u8>>,
 }
 
 impl EncodedPublicKey {
     /// Reads the public key of a private key. Most tokens keep the point only in the public key
     /// object that has the same `CKA_ID`.
-    fn read(session: &Session, private: ObjectHandle, id: &[u8]) -> Result<Self, TokenFault> {
+    pub(super) fn read(session: &Session, private: ObjectHandle, id: &[u8], kind: KeyType) -> Result<Self, TokenFault> {
         let own = Self::of_object(session, private)?;
         if (own.parameters.is_some() && own.point.is_some()) || id.is_empty() {
             return Ok(own);
         }
         let template =
-            [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::KeyType(KeyType::EC), Attribute::Id(id.to_vec())];
+            [Attribute::Class(ObjectClass::PUBLIC_KEY), Attribute::KeyType(kind), Attribute::Id(id.to_vec())];
         let [public] = session.find_objects(&template)?[..] else { return Ok(own) };
         let public = Self::of_object(session, public)?;
         Ok(Self { parameters: own.parameters.or(public.parameters), point: own.point.or(public.point) })
@@ -296,7 +296,7 @@ impl EncodedPublicKey {
 }
 
 /// Returns the uncompressed point. Some tokens report it without the `OCTET STRING` around it.
-fn point(encoded: &[u8]) -> Option<[u8; POINT_BYTES]> {
+pub(super) fn point(encoded: &[u8]) -> Option<[u8; POINT_BYTES]> {
     let bare = encoded.strip_prefix(&POINT_HEADER).filter(|bare| bare.len() == POINT_BYTES).unwrap_or(encoded);
     bare.try_into().ok().filter(|point: &[u8; POINT_BYTES]| point[0] == UNCOMPRESSED)
 }

@@ -76,7 +76,7 @@ impl Work for TokenSignature {
     }
 
     fn observe(&self, observer: &dyn Observer, waited: Duration, took: Duration) {
-        observer.signed(waited, took);
+        observer.signed(self.key.public.algorithm(), waited, took);
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), SignError>) {

@@ -111,7 +111,7 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
         // The rotation of a refresh token revokes nothing, and it is frequent.
         Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
-        Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
+        Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
         Some(
             Table::Code
             | Table::Expiry
@@ -139,6 +139,11 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
     }
 }
 
+/// Returns whether the record is a part of the key ring.
+fn is_of_key_ring(key: &Key) -> bool {
+    *key == table::key_ring() || *key == table::further_keys()
+}
+
 fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
     match table_of(key) {
         Some(Table::User | Table::AppPasswords | Table::AppCredentials | Table::Factors | Table::AccountLinks) => {
@@ -148,7 +153,7 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::Session) => of_session(key, before, None, moves),
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
-        Some(Table::Meta) => moves.extend((*key == table::key_ring()).then_some(Counter::Keys)),
+        Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
         // No cached decision depends on the other tables. Codes, forms and consents are not cached.
         // Access under a consent ends with its grant. Deleting the revocation of a token restores
         // no access, because the token has expired.
@@ -281,6 +286,7 @@ mod tests {
         assert_eq!(moves(&delete(anna())), [Counter::User(7)]);
         assert_eq!(moves(&delete(client)), [Counter::Clients]);
         assert_eq!(moves(&put(table::key_ring())), [Counter::Keys]);
+        assert_eq!(moves(&put(table::further_keys())), [Counter::Keys]);
         assert_eq!(moves(&put(table::data_key("one"))), []);
         let token = table::revoked_token("jti");
         assert_eq!(moves(&new(token.clone())), [Counter::Everything]);

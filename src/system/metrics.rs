@@ -63,6 +63,7 @@ pub struct Metrics {
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
     sign_errors: IntCounterVec,
+    signatures_made: IntCounterVec,
     /// Sum of `sign_errors` for [`Measurements`]; not exported.
     signatures_failed: IntCounter,
     /// 1 while the PKCS#11 token signs, 0 during a repair.
@@ -306,6 +307,7 @@ impl Metrics {
                 "Signatures that wait for a session of the PKCS#11 token.",
             )?,
             sign_errors: counters("sealgate_sign_errors_total", "Signatures that failed.", &["class"])?,
+            signatures_made: counters("sealgate_signatures_total", "Signatures of tokens, by algorithm.", &["alg"])?,
             signatures_failed: IntCounter::new("signatures_failed", "Not exported.")?,
             sign_ready: gauge("sealgate_sign_ready", "1 while the PKCS#11 token signs, 0 during a repair.")?,
             sign_resets: counter("sealgate_sign_resets_total", "Resets of the PKCS#11 module.")?,
@@ -392,6 +394,12 @@ impl Metrics {
         for class in classes {
             self.sign_errors.with_label_values(&[class]);
         }
+    }
+
+    /// Counts a signature of a token. `took` is the time in the PKCS#11 token, in seconds.
+    pub fn signed(&self, alg: &str, took: f64) {
+        self.sign_seconds.observe(took);
+        self.signatures_made.with_label_values(&[alg]).inc();
     }
 
     /// Sets the counters of failed TLS signatures of these classes to zero.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use crate::support::{Instance, Settings, wait_until};
@@ -117,14 +117,23 @@ fn lay(instance: &Instance, kid: &str, certificates: &[String]) {
     wait_until("the attestation is published", || {
         let output = Command::new("curl").args(["-s", &instance.url("/.well-known/sealgate/keys")]).output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-        document["keys"][0]["attestation"]["x5c"] == serde_json::json!(bodies)
+        let of_key = |key: &&Value| key["kid"] == kid;
+        let key = document["keys"].as_array().unwrap().iter().find(of_key);
+        key.is_some_and(|key| key["attestation"]["x5c"] == serde_json::json!(bodies))
     });
 }
 
 /// Returns a server with an attestation directory, the kid of its key, and the file of its public
 /// key.
 fn prepared() -> (Instance, String, String) {
-    let mut instance = Instance::prepare(&Settings::default());
+    let (mut instance, kid, public) = unstarted("");
+    instance.start();
+    (instance, kid, public)
+}
+
+/// Does the same, with additional sections in the configuration, and does not start the server.
+fn unstarted(sections: &str) -> (Instance, String, String) {
+    let instance = Instance::prepare(&Settings { sections: sections.to_owned(), ..Settings::default() });
     fs::create_dir(instance.directory.path().join("attestation")).unwrap();
     let own = fs::read_to_string(instance.config()).unwrap();
     fs::write(instance.config(), own.replace("[hsm]", "[hsm]\nattestation = \"attestation\"")).unwrap();
@@ -132,7 +141,6 @@ fn prepared() -> (Instance, String, String) {
     let public = instance.directory.path().join("public.der").to_str().unwrap().to_owned();
     let id = key["id"].as_str().unwrap();
     instance.softhsm.pkcs11_tool("sealgate", &["--read-object", "--type", "pubkey", "--id", id, "-o", &public]);
-    instance.start();
     (instance, key["kid"].as_str().unwrap().to_owned(), public)
 }
 
@@ -284,4 +292,50 @@ fn a_provider_behind_tls_is_read_if_its_authority_is_trusted() {
     let (code, _, error) =
         examine_with(&issuer, &[], &[("SSL_CERT_FILE", Path::new(&authority.file("stranger", "pem")))]);
     assert!(code == Some(1) && error.contains("UnknownIssuer"), "{error}");
+}
+
+/// Writes the public key of a JWK on a curve as DER (RFC 5480 §2, RFC 8410 §4).
+fn write_public_key(jwk: &Value, file: &Path) {
+    let bytes = |name: &str| URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap()).unwrap();
+    let der = if jwk["crv"] == "P-256" {
+        let prefix = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE";
+        [STANDARD.decode(prefix).unwrap(), bytes("x"), bytes("y")].concat()
+    } else {
+        [vec![0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00], bytes("x")].concat()
+    };
+    fs::write(file, der).unwrap();
+}
+
+#[test]
+fn keys_of_all_algorithms_are_verified() {
+    let settings = "[keys]\nalgorithms = [\"RS256\", \"ES256\", \"EdDSA\"]";
+    let (mut instance, kid, public) = unstarted(settings);
+    instance.start();
+    let authority = Authority::new(&instance);
+    let root = authority.file("root", "pem");
+    let (code, printed, error) = examine(&instance, &[&root]);
+    assert_eq!((code, printed["keys"].as_array().map(Vec::len)), (Some(3), Some(3)), "{error}");
+
+    let output = Command::new("curl").args(["-s", &instance.url("/oauth/jwks")]).output().unwrap();
+    let jwks: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys = jwks["keys"].as_array().unwrap().iter();
+    let on_curves: Vec<&Value> = keys.filter(|key| key["kty"] != "RSA").collect();
+    let issuers = || [authority.pem("device"), authority.pem("root")];
+    for (number, jwk) in on_curves.iter().enumerate() {
+        let file = instance.directory.path().join(format!("{number}.der"));
+        write_public_key(jwk, &file);
+        let name = format!("leaf{number}");
+        authority.attest(&name, "device", "2", file.to_str().unwrap());
+        lay(&instance, jwk["kid"].as_str().unwrap(), &[&[authority.pem(&name)][..], &issuers()].concat());
+    }
+    authority.attest("leaf", "device", "2", &public);
+    lay(&instance, &kid, &[&[authority.pem("leaf")][..], &issuers()].concat());
+    let (code, printed, error) = examine(&instance, &[&root]);
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{printed}");
+
+    // The attestation of another key.
+    let kid = on_curves[0]["kid"].as_str().unwrap();
+    lay(&instance, kid, &[&[authority.pem("leaf1")][..], &issuers()].concat());
+    let (code, _, error) = examine(&instance, &[&root]);
+    assert!(code == Some(1) && error.contains(&format!("key {kid}: ")) && error.contains("differs from"), "{error}");
 }

@@ -37,6 +37,7 @@ mod token_certificate;
 
 mod acme;
 mod active_directory;
+mod algorithms;
 mod attestation;
 mod backup;
 mod bodies;

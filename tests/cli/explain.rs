@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::jwt;
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ fn token(sub: &str, scope: &str, exp: u64, typ: &'static str) -> String {
         "iss": "http://localhost:8080", "sub": sub, "aud": "http://localhost:8080", "exp": exp, "iat": 1, "jti": "j",
         "client_id": "web", "scope": scope, "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
     });
-    jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
+    jwt::assemble(&jwt::signing_input(typ, Algorithm::Rs256, "kid", &claims).unwrap(), b"not looked at")
 }
 
 #[test]
@@ -193,7 +194,10 @@ fn explain_names_the_audience_that_matched() {
             "iss": issuer, "sub": sub, "aud": aud, "exp": 4_000_000_000_u64, "iat": 1, "jti": "j", "client_id": "web",
             "scope": "openid read", "auth_time": 1, "acr": "1", "amr": ["pwd"], "grant_id": "g",
         });
-        let token = jwt::assemble(&jwt::signing_input(jwt::ACCESS_TOKEN, "kid", &claims).unwrap(), b"not looked at");
+        let token = jwt::assemble(
+            &jwt::signing_input(jwt::ACCESS_TOKEN, Algorithm::Rs256, "kid", &claims).unwrap(),
+            b"not looked at",
+        );
         let arguments = ["http://wiki.localhost:8080/", "--token", &token];
         let told = told(&site, &arguments);
         assert_eq!(told.get("audience").and_then(Value::as_str), matched, "{told}");
@@ -315,7 +319,7 @@ fn explain_checks_a_foreign_token_under_the_issuers_settings() {
             "groups": ["staff"],
         });
         claims[name] = value;
-        jwt::assemble(&jwt::signing_input(typ, "kid", &claims).unwrap(), b"not looked at")
+        jwt::assemble(&jwt::signing_input(typ, Algorithm::Rs256, "kid", &claims).unwrap(), b"not looked at")
     };
     let judged = |host: &str, token: &str| {
         let told = site.json_with(&["explain", &format!("http://{host}/"), "--token", "-"], token);

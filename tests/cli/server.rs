@@ -55,6 +55,7 @@ impl Served {
                     entropy: &OsEntropy,
                     passwords: &OnThisThread,
                     keys: &NoSigner,
+                    algorithms: &[sealgate_domain::oauth::jwk_set::Algorithm::Rs256],
                     key_times: KeyTimes { publish: Duration::from_secs(100), keep: Duration::from_secs(50) },
                     keep_signed_in: KeepSignedIn::Off,
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),

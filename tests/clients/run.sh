@@ -16,11 +16,14 @@ read -r port admin rp mcp < <(node tests/support/free_ports.mjs 4)
 configure "$port" "$admin" <<END
 [form_post]
 clients = ["web"]
+[keys]
+algorithms = ["RS256", "PS256", "ES256", "EdDSA"]
 [[app]]
 name = "wiki"
 host = "wiki.localhost"
 upstreams = ["http://127.0.0.1:$rp"]
 scopes = { "wiki:read" = "Read pages", "wiki:write" = "Change pages" }
+alg = "ES256"
 [registration]
 mode = "open"
 # Not every resolver supports names below localhost.
@@ -66,6 +69,13 @@ SERVICE_CLIENT_SECRET=$(sealgate client add "$SERVICE_CLIENT_ID" --name Backup -
     --service "wiki=wiki:read" --json | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
 [ -n "$SERVICE_CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export SERVICE_CLIENT_SECRET
+
+# Clients with other algorithms of ID tokens, and the secrets of all of them.
+for algorithm in PS256 ES256 EdDSA; do
+    secret=$(sealgate client add "web-$algorithm" --name "Web $algorithm" --type confidential "${uris[@]}" \
+        --id-token-signed-response-alg "$algorithm" --json | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
+    export "SECRET_$algorithm=$secret"
+done
 
 serve
 

@@ -202,7 +202,7 @@ const RELOADABLE: [&str; 64] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 54] = [
+const RESTART: [&str; 55] = [
     "issuer",
     "server.listen",
     "server.tls",
@@ -239,6 +239,7 @@ const RESTART: [&str; 54] = [
     "store.reserve_bytes",
     "store.queue",
     "tokens.access_token_seconds",
+    "keys.algorithms",
     "keys.rotate_seconds",
     "keys.publish_seconds",
     "keys.keep_seconds",
@@ -274,6 +275,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
         ("token_label = \"sealgate\"", "token_label = \"other\""),
         ("key_label = \"sealgate\"", "key_label = \"other\""),
         ("\"rsa-pkcs\"", "\"sha256-rsa-pkcs\""),
+        ("algorithms = [\"RS256\"]", "algorithms = [\"RS256\", \"ES256\"]"),
+        ("alg = \"RS256\"", "alg = \"ES256\""),
         ("\"token\"", "\"open\""),
         ("mode = \"off\"", "mode = \"open\""),
         ("keep_signed_in = \"off\"", "keep_signed_in = \"on\""),
@@ -306,7 +309,7 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let [reloadable @ .., client, app] = reloadable.as_slice() else { panic!("{reloadable:?}") };
     assert_eq!(
         app,
-        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, agents, clients, client_hosts, \
+        "app wiki: title, description, host, url, upstreams, upstream_protocol, upstream_tls, health_check, sticky, maintenance, route, after_sign_out, also_sign_in, audience, scopes, issuer_audience, agents, alg, clients, client_hosts, \
          trusted_issuers, acr, preserve_host, max_requests, max_requests_per_client, reads_bodies_whole, \
          max_body_bytes, compression, connect_timeout_seconds, read_timeout_seconds, stream_timeout_seconds, write_timeout_seconds, identity_headers, \
          pass_headers, app_password_header, request_headers, request_header_files, response_headers, assertion, authorization, names, groups_delimiter"

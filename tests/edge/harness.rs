@@ -19,6 +19,7 @@ use sealgate::app::server::{Server, ServerParts, StopSignal};
 use sealgate_config::{
     App, FixedHeaders, RouteLimits, RouteUpstream, ServerConfig, Upstream, UpstreamProtocol, UpstreamTls,
 };
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{
     Affinity, AnswerReason, AnswerRewrite, AnsweredBy, ConnectionEvent, EdgeObserver, EdgeUpdater, Finished, Forward,
     Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
@@ -400,6 +401,7 @@ pub(crate) fn app(upstreams: &[SocketAddr]) -> App {
         scopes: Vec::new(),
         issuer_audience: true,
         agents: false,
+        alg: Algorithm::Rs256,
         clients: None,
         client_hosts: Vec::new(),
         trusted_issuers: Vec::new(),

@@ -1,6 +1,7 @@
 //! Tests which requests are let through: bearer tokens, rules, scripts, paths.
 
 use sealgate_domain::client::{Authority, Client, ClientDecision, ClientId, GrantType, SelfRegistration};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock;
 
@@ -122,7 +123,7 @@ async fn a_token_is_refused_before_its_start() {
     let kid = keys.active().kid();
     let mut beginning = async |nbf: serde_json::Value| {
         claims["nbf"] = nbf;
-        let input = jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &claims).unwrap();
+        let input = jwt::signing_input(jwt::ACCESS_TOKEN, Algorithm::Rs256, kid.as_str(), &claims).unwrap();
         let signatures = signer.sign(kid, vec![input.clone().into_bytes()]).await.unwrap();
         bearer(&jwt::assemble(&input, signatures[0].as_bytes()))
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sealgate_config::{App, Config};
 use sealgate_domain::client::{Client, ClientId, ClientState};
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::jwt;
 use sealgate_domain::service::ServiceAccess;
 use sealgate_system::clock::Clock as _;
@@ -184,7 +185,7 @@ async fn a_users_token_is_not_a_clients_token() {
     let signer = world.sealgate.issuer.signer();
     let keys = signer.key_set();
     let kid = keys.active().kid();
-    let input = jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &claims).unwrap();
+    let input = jwt::signing_input(jwt::ACCESS_TOKEN, Algorithm::Rs256, kid.as_str(), &claims).unwrap();
     let signatures = signer.sign(kid, vec![input.clone().into_bytes()]).await.unwrap();
     let forged = jwt::assemble(&input, signatures[0].as_bytes());
     call(&world, "https://notes.test/a", &forged).await.assert_refused(401, "invalid_token");

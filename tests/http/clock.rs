@@ -28,6 +28,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         consent: ConsentRule::Ask,
         refresh_retry_seconds: None,
         token_limit: None,
+        id_token_alg: None,
         level: None,
         services: Vec::new(),
         service_groups: Vec::new(),

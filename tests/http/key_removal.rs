@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sealgate_admin::command::{Command, KeyCommand};
 use sealgate_admin::{CommandContext, execute};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
 
@@ -37,8 +38,17 @@ async fn with_own_key(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>
 /// Returns the same provider with a second key, which is published and not yet active.
 async fn with_two_keys(label: &str) -> (Provider, Arc<Meddler>, Arc<Pkcs11Signer>) {
     let (provider, meddler, signer) = with_own_key(label).await;
-    let made = signer.make(KeySize::Rsa2048, format!("{label} 2").into_bytes()).await.unwrap();
-    run(&provider, KeyCommand::Announce { kid: made.kid.to_string(), id: made.id.clone(), other_kids: vec![] }).await;
+    let made = signer.make(KeySize::Rsa2048.into(), format!("{label} 2").into_bytes()).await.unwrap();
+    run(
+        &provider,
+        KeyCommand::Announce {
+            kid: made.kid.to_string(),
+            id: made.id.clone(),
+            other_kids: vec![],
+            algorithm: Algorithm::Rs256,
+        },
+    )
+    .await;
     (provider, meddler, signer)
 }
 

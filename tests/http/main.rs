@@ -42,6 +42,7 @@ mod form_post;
 
 mod account;
 mod addresses;
+mod algorithms;
 mod app_logins;
 mod app_passwords;
 mod audit;

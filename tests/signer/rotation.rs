@@ -8,10 +8,11 @@ use std::time::Duration;
 use sealgate::app::rotation;
 use sealgate_config::Config;
 use sealgate_core::sources::NoClientKeys;
-use sealgate_core::state::{Parts, Sealgate};
+use sealgate_core::state::{NotServing, Parts, Sealgate};
 use sealgate_domain::key_ring::{KeyRing, KeyState};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
-use sealgate_signer::{KeySize, Pkcs11Signer, Signer};
+use sealgate_signer::{KeySize, NewKey, Pkcs11Signer, Signer};
 use sealgate_store::engine::Engine;
 use sealgate_store::memory::MemoryEngine;
 use sealgate_system::clock::{Clock, FixedClock, OsEntropy};
@@ -39,7 +40,16 @@ impl World {
     }
 
     async fn server(&self) -> Arc<Sealgate> {
-        let text = Configuration::default().text("", "[keys]\nrotate_seconds = 1000000");
+        self.server_with("").await
+    }
+
+    /// Starts a server with additional keys in the section `[keys]`.
+    async fn server_with(&self, more: &str) -> Arc<Sealgate> {
+        self.try_server(more).await.unwrap()
+    }
+
+    async fn try_server(&self, more: &str) -> Result<Arc<Sealgate>, NotServing> {
+        let text = Configuration::default().text("", &format!("[keys]\nrotate_seconds = 1000000\n{more}"));
         let parts = Parts {
             config: Config::parse(&text, Path::new("/nowhere")).unwrap(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
@@ -49,7 +59,7 @@ impl World {
             client_keys: Arc::new(NoClientKeys),
             metrics: Arc::new(Metrics::new().unwrap()),
         };
-        Arc::new(parts.assemble().await.unwrap())
+        Ok(Arc::new(parts.assemble().await?))
     }
 }
 
@@ -132,7 +142,7 @@ fn a_key_whose_creator_died_is_adopted_at_the_next_start() {
                 Ok(())
             });
             begun.await.unwrap().unwrap();
-            let made = world.signer.make(KeySize::Rsa2048, [0x5e, 0xa1, 0x9a, 0x7e].repeat(4)).await.unwrap();
+            let made = world.signer.make(KeySize::Rsa2048.into(), [0x5e, 0xa1, 0x9a, 0x7e].repeat(4)).await.unwrap();
             assert_eq!(made.id, id);
 
             let next = world.server().await;
@@ -164,6 +174,57 @@ fn a_key_generated_by_another_server_is_published() {
             assert_eq!(world.signer.key_set().iter().count(), 1, "not seen yet");
             run_until(&[server], |_| world.signer.key_reports().len() == 2).await;
             assert_eq!(world.signer.key_set().iter().count(), 2);
+        });
+    });
+}
+
+/// The first key of a further algorithm needs no command after its announcement: it replaces no key.
+/// Later the server rotates it, independently of the RS256 key.
+#[test]
+fn a_further_algorithm_starts_and_rotates_by_itself() {
+    in_own_process("rotation::a_further_algorithm_starts_and_rotates_by_itself", LABEL, |softhsm| {
+        let hsm = sealgate_config::Hsm { algorithms: vec![Algorithm::Rs256, Algorithm::Es256], ..hsm(softhsm) };
+        generate(&hsm);
+        let rs256_only = sealgate_config::Hsm { algorithms: vec![Algorithm::Rs256], ..hsm.clone() };
+        let world = World::new(open(&rs256_only, quick()).0);
+        block_on(async { drop(world.server().await) });
+        let World { signer, engine, clock } = world;
+        drop(signer);
+        // The operator adds the algorithm to a used installation.
+        let es256 = NewKey { algorithm: Algorithm::Es256, size: KeySize::Rsa2048 };
+        let first = sealgate_signer::generate(&hsm, es256, &[0xe5], false).unwrap();
+        let world = World { signer: Arc::new(open(&hsm, quick()).0), engine, clock };
+        let settings = "algorithms = [\"RS256\", \"ES256\"]";
+        block_on(async {
+            let refused = world.try_server(settings).await.err().unwrap().lines.concat();
+            assert!(refused.contains("not announced") && refused.contains(first.kid.as_str()), "{refused}");
+            let store = sealgate_store::Store::open(Arc::clone(&world.engine) as Arc<dyn Engine>, 100).await.unwrap();
+            let announced = store.change_key_ring(|ring| {
+                ring.select(Algorithm::Es256);
+                ring.announce(first.kid.as_str(), &[], world.clock.now())
+            });
+            announced.await.unwrap().unwrap();
+            drop(store);
+            let server = world.server_with(settings).await;
+            let start = world.clock.now();
+            assert!(world.signer.key_set().active_for(Algorithm::Es256).is_none());
+            let scheduled = |ring: &KeyRing| ring.find(first.kid.as_str()).unwrap().activate_at;
+            let ring = run_until(std::slice::from_ref(&server), |ring| scheduled(ring).is_some()).await;
+            assert_eq!(scheduled(&ring), Some(start.plus(Duration::from_hours(25))));
+            world.clock.advance(Duration::from_hours(25));
+            assert_eq!(world.signer.key_set().active_for(Algorithm::Es256).unwrap().kid(), &first.kid);
+            // The RS256 key is due first, because it signs for longer.
+            world.clock.advance(DUE.checked_sub(Duration::from_hours(25)).unwrap());
+            let ring = run_until(std::slice::from_ref(&server), |ring| ring.keys().len() > 2).await;
+            let of = |ring: &KeyRing, algorithm| ring.keys().iter().filter(|key| key.is_for(algorithm)).count();
+            assert_eq!((of(&ring, Algorithm::Rs256), of(&ring, Algorithm::Es256)), (2, 1));
+            world.clock.advance(Duration::from_hours(25));
+            let ring = run_until(std::slice::from_ref(&server), |ring| of(ring, Algorithm::Es256) > 1).await;
+            assert_eq!((of(&ring, Algorithm::Rs256), of(&ring, Algorithm::Es256)), (2, 2));
+            let reports = world.signer.key_reports();
+            assert_eq!(reports.iter().filter(|key| key.alg == Algorithm::Es256).count(), 2);
+            world.clock.advance(Duration::from_hours(25));
+            assert_ne!(world.signer.key_set().active_for(Algorithm::Es256).unwrap().kid(), &first.kid);
         });
     });
 }

@@ -10,6 +10,7 @@ use cryptoki::context::Pkcs11;
 use cryptoki::session::{Session, UserType};
 use cryptoki::slot::Slot;
 use sealgate_config::Hsm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer as signer;
 use sealgate_signer::{ErrorClass, KeyReport, KeySize, Observer, Pkcs11Signer, SignError, Signer, Timing};
 
@@ -26,6 +27,7 @@ pub(crate) fn hsm(softhsm: &SoftHsm) -> Hsm {
         pin_file: softhsm.pin_file(),
         softhsm_conf: None,
         key_label: LABEL.into(),
+        algorithms: vec![Algorithm::Rs256],
         attestation: None,
         sessions: 2,
         sign_timeout: Duration::from_secs(10),
@@ -138,7 +140,7 @@ impl Counts {
 }
 
 impl Observer for Counts {
-    fn signed(&self, _waited: Duration, took: Duration) {
+    fn signed(&self, _algorithm: Algorithm, _waited: Duration, took: Duration) {
         assert!(took > Duration::ZERO);
         self.signed.fetch_add(1, Ordering::SeqCst);
     }

@@ -14,6 +14,7 @@ use crate::cli::key::tls;
 use crate::cli::output::Output;
 use sealgate_admin::answer::{KeyAnswer, KeysAnswer};
 use sealgate_domain::key_ring::KeyState;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer as signer;
 use sealgate_signer::{KeyReport, TokenCheck};
 
@@ -73,6 +74,7 @@ pub(crate) fn find(access: &StoreAccess) -> Result<Findings, CommandFailure> {
         &lives,
         &unannounced_ids,
         holder.as_ref().map(|holder| holder.node.as_str()),
+        &access.config().keys.algorithms,
         &mut faults,
         &mut warnings,
     );
@@ -85,6 +87,7 @@ fn compare(
     lives: &[KeyAnswer],
     unannounced_ids: &[String],
     node: Option<&str>,
+    algorithms: &[Algorithm],
     faults: &mut Vec<String>,
     warnings: &mut Vec<String>,
 ) {
@@ -93,12 +96,19 @@ fn compare(
     for key in check.keys.iter().map(|key| &key.report) {
         let KeyReport { kid, id, .. } = key;
         match lives.iter().find(|one| one.life.kid == kid.as_str()).map(|one| one.state) {
+            _ if lives.iter().any(|one| one.life.kid == kid.as_str() && !one.life.is_for(key.alg)) => {
+                faults.push(format!(
+                    "key {kid} has the label of {} keys in the token, but is announced for another algorithm; change \
+                     its label back",
+                    key.alg
+                ));
+            }
             Some(KeyState::Removed) => {
                 warnings.push(format!("key {kid} was removed, but is still in the token; delete it there"));
             }
             Some(_) => {}
-            // The only key of a token that was never used needs no announcement.
-            None if lives.is_empty() && check.keys.len() == 1 => {}
+            // The only key of an algorithm in a token that was never used needs no announcement.
+            None if lives.is_empty() && check.keys.iter().filter(|other| other.report.alg == key.alg).count() == 1 => {}
             None if unannounced_ids.contains(id) => warnings.push(format!(
                 "key {kid} was generated here, but is not announced; the next start announces it, or run \
                  `sealgate key announce {kid}`"
@@ -115,7 +125,9 @@ fn compare(
             key.kid
         ));
     }
-    for KeyAnswer { life, state, .. } in lives.iter().filter(|key| key.life.holder.as_deref() == node) {
+    let is_own = |key: &&KeyAnswer| key.life.holder.as_deref() == node;
+    let is_configured = |key: &&KeyAnswer| algorithms.iter().any(|algorithm| key.life.is_for(*algorithm));
+    for KeyAnswer { life, state, .. } in lives.iter().filter(is_own).filter(is_configured) {
         let (kid, state_name) = (&life.kid, json!(state));
         let state_name = state_name.as_str().unwrap_or_default();
         if *state == KeyState::Removed || in_token(kid) {
@@ -131,8 +143,19 @@ fn compare(
             ));
         }
     }
-    if !lives.is_empty() && !lives.iter().any(|key| key.life.holder.as_deref() == node && key.state == KeyState::Active)
-    {
+    let signs = |algorithm: Algorithm| {
+        lives.iter().filter(is_own).any(|key| key.life.is_for(algorithm) && key.state == KeyState::Active)
+    };
+    if !lives.is_empty() && !signs(Algorithm::Rs256) {
         faults.push("no key is due to sign; `sealgate key list` shows the schedule".into());
+    }
+    // The server starts before the first key of a further algorithm is active.
+    for algorithm in algorithms.iter().filter(|algorithm| **algorithm != Algorithm::Rs256) {
+        if !lives.is_empty() && !signs(*algorithm) {
+            warnings.push(format!(
+                "no {algorithm} key signs yet, so clients and applications that use {algorithm} get no tokens; \
+                 `sealgate key list` shows the schedule"
+            ));
+        }
     }
 }

@@ -11,6 +11,7 @@ use crate::app::split_port;
 use crate::app_hosts::{MAX_HOST_LENGTH, MAX_LABEL_LENGTH, WILDCARD};
 use crate::{IssuerUrl, Upstream, authority};
 use sealgate_domain::mail_address::MailAddress;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user::Email;
 
@@ -365,3 +366,8 @@ pub(super) fn word(text: &str) -> Result<String, String> {
 pub(super) const MINUTE: u64 = 60;
 pub(super) const HOUR: u64 = 60 * MINUTE;
 pub(super) const DAY: u64 = 24 * HOUR;
+/// Parses the name of a signature algorithm.
+pub(super) fn algorithm(text: &str) -> Result<Algorithm, String> {
+    Algorithm::parse(text)
+        .ok_or_else(|| format!("{text:?} is not supported; write \"RS256\", \"PS256\", \"ES256\" or \"EdDSA\""))
+}

@@ -167,6 +167,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
                        issuer_audience and agents out, or give the application a host of its own";
         section.fault("host", problem);
     }
+    let alg = section.text("alg", "write an algorithm such as \"ES256\"", address::algorithm).unwrap_or_default();
     let clients = section.texts("clients", "write a list of client IDs", |text| {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
@@ -212,6 +213,7 @@ fn app(mut section: Section<'_, '_>, own: &Own<'_>, files: &Files, taken: &mut T
         scopes,
         issuer_audience,
         agents,
+        alg,
         clients,
         client_hosts: client_hosts.unwrap_or_default(),
         trusted_issuers,

@@ -10,6 +10,7 @@ use sealgate_domain::client::{
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
@@ -118,6 +119,8 @@ fn client(
     let limit = requests.map_or(RateLimit::Unlimited, RateLimit::PerMinute);
     let token_limit = section.has("token_limit").then_some(limit);
     let level = section.text("level", factors::LEVELS, factors::level);
+    let words = "write an algorithm such as \"ES256\"";
+    let id_token_alg = section.text("id_token_signed_response_alg", words, address::algorithm);
     let adopt = section.flag("adopt", false);
     let client = Client {
         id: id?,
@@ -142,6 +145,7 @@ fn client(
             default_max_age: default_max_age.map(|age| age.as_secs()),
             default_scope,
             application_type: ApplicationType::Web,
+            id_token_signed_response_alg: id_token_alg.filter(|algorithm| *algorithm != Algorithm::Rs256),
         },
         owner: None,
         registration: None,

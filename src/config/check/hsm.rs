@@ -5,6 +5,7 @@ use super::address::{HOUR, MINUTE};
 use crate::disk::Files;
 use crate::file::Section;
 use crate::{ConfigFault, Hsm, Mechanism};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 
 pub(super) fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
     let module =
@@ -32,6 +33,8 @@ pub(super) fn hsm(mut section: Section<'_, '_>, files: &Files) -> Option<Hsm> {
         pin_file: pin_file?,
         softhsm_conf,
         key_label: key_label.unwrap_or_else(|| "sealgate".to_owned()),
+        // From `keys.algorithms`, which is read later.
+        algorithms: vec![Algorithm::Rs256],
         attestation,
         sessions,
         sign_timeout,

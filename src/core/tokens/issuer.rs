@@ -5,10 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
+use sealgate_config::Config;
+use sealgate_domain::client::Client;
 use sealgate_domain::grant::Grant;
 use sealgate_domain::oauth::claims::{
     AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims, groups_in_token,
 };
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::jwt;
 use sealgate_domain::oauth::jwt::Unverified;
 use sealgate_domain::oauth::token::Authorization;
@@ -16,13 +21,30 @@ use sealgate_domain::resource::{ResourceAccess, whole_scope};
 use sealgate_domain::scope::Scope;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
-use sealgate_signer::{KeyId, SignError, Signer};
+use sealgate_signer::{SignError, Signer};
 
 /// Issues tokens and verifies its own.
 pub struct Issuer {
     name: String,
     access_token: Duration,
     signer: Arc<dyn Signer>,
+}
+
+/// Algorithms of the tokens of a grant.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokenAlgorithms {
+    /// Algorithm of the access token: the choice of the resource.
+    pub access_token: Algorithm,
+    /// Algorithm of the ID token: the choice of the client.
+    pub id_token: Algorithm,
+}
+
+impl TokenAlgorithms {
+    /// Returns the algorithms that the configuration chooses for the resource, and the client for
+    /// itself.
+    pub fn of(config: &Config, resource: Option<&ResourceAccess>, client: &Client) -> Self {
+        Self { access_token: config.access_token_alg(resource), id_token: client.details.id_token_alg() }
+    }
 }
 
 /// Signed tokens of a grant.
@@ -54,22 +76,17 @@ impl Issuer {
     pub async fn mint(
         &self,
         authorization: &Authorization,
+        algorithms: TokenAlgorithms,
         user: &User,
         jti: String,
         now: UnixTime,
     ) -> Result<Tokens, SignError> {
-        let keys = self.signer.key_set();
-        let kid = keys.active().kid();
-        let write = |error: serde_json::Error| SignError::Bug(format!("cannot encode the claims: {error}"));
-        let input =
-            jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &self.access_claims(authorization, user, jti, now))
-                .map_err(write)?;
-        let access_token = self.signed(kid, input).await?;
+        let claims = self.access_claims(authorization, user, jti, now);
+        let access_token = self.signed(jwt::ACCESS_TOKEN, algorithms.access_token, &claims).await?;
         let mut id_token = None;
         if authorization.has_id_token() {
             let claims = self.id_claims(authorization, user, &access_token, now);
-            let input = jwt::signing_input(jwt::ID_TOKEN, kid.as_str(), &claims).map_err(write)?;
-            id_token = Some(self.signed(kid, input).await?);
+            id_token = Some(self.signed(jwt::ID_TOKEN, algorithms.id_token, &claims).await?);
         }
         Ok(Tokens { access_token, id_token, lifetime: self.access_token })
     }
@@ -82,6 +99,7 @@ impl Issuer {
         &self,
         grant: &Grant,
         access: &ResourceAccess,
+        algorithm: Algorithm,
         jti: String,
         now: UnixTime,
     ) -> Result<Tokens, SignError> {
@@ -101,15 +119,24 @@ impl Issuer {
             grant_id: grant.id.to_string(),
             groups: None,
         };
-        let keys = self.signer.key_set();
-        let kid = keys.active().kid();
-        let input = jwt::signing_input(jwt::ACCESS_TOKEN, kid.as_str(), &claims)
-            .map_err(|error| SignError::Bug(format!("cannot encode the claims: {error}")))?;
-        let access_token = self.signed(kid, input).await?;
+        let access_token = self.signed(jwt::ACCESS_TOKEN, algorithm, &claims).await?;
         Ok(Tokens { access_token, id_token: None, lifetime: self.access_token })
     }
 
-    async fn signed(&self, kid: &KeyId, input: String) -> Result<String, SignError> {
+    /// Signs a token with the active key of this algorithm.
+    async fn signed(
+        &self,
+        typ: &'static str,
+        algorithm: Algorithm,
+        claims: &(impl Serialize + Sync),
+    ) -> Result<String, SignError> {
+        let keys = self.signer.key_set();
+        let key = keys.active_for(algorithm).ok_or_else(|| {
+            SignError::Unavailable(format!("no {algorithm} key is active yet; `sealgate key list` shows the schedule"))
+        })?;
+        let kid = key.kid();
+        let input = jwt::signing_input(typ, key.algorithm(), kid.as_str(), claims)
+            .map_err(|error| SignError::Bug(format!("cannot encode the claims: {error}")))?;
         let signatures = self.signer.sign(kid, vec![input.clone().into_bytes()]).await?;
         let signature =
             signatures.first().ok_or_else(|| SignError::Bug("the PKCS#11 token returned no signature".to_owned()))?;
@@ -178,12 +205,8 @@ impl Issuer {
     }
 
     /// Signs an assertion for an application.
-    pub async fn assert(&self, claims: &AssertionClaims) -> Result<String, SignError> {
-        let keys = self.signer.key_set();
-        let kid = keys.active().kid();
-        let input = jwt::signing_input(jwt::ASSERTION, kid.as_str(), claims)
-            .map_err(|error| SignError::Bug(format!("cannot encode the claims: {error}")))?;
-        self.signed(kid, input).await
+    pub async fn assert(&self, claims: &AssertionClaims, algorithm: Algorithm) -> Result<String, SignError> {
+        self.signed(jwt::ASSERTION, algorithm, claims).await
     }
 
     /// Returns the claims of an unexpired access token of this issuer (RFC 9068 §4), or `None` for
@@ -232,7 +255,8 @@ impl Issuer {
     fn verified<'a>(&self, token: &'a str) -> Option<Unverified<'a>> {
         let token = Unverified::parse(token)?;
         let keys = self.signer.key_set();
-        let key = keys.find(&token.kid)?;
+        // The key determines the algorithm, never the token alone.
+        let key = keys.find(&token.kid).filter(|key| key.algorithm() == token.algorithm)?;
         key.verify(token.signing_input.as_bytes(), &token.signature).then_some(token)
     }
 }

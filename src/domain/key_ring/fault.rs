@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::KeyState;
+use crate::oauth::jwk_set::Algorithm;
 use crate::time::UnixTime;
 
 /// Reason why a key operation failed. Each message is one line for an operator.
@@ -30,6 +31,15 @@ pub enum KeyFault {
          hsm.shared = true; if not, give each node its own token"
     )]
     OfAnother { kid: String, holder: String },
+    /// The label of a key in the token is for another algorithm than the ring.
+    #[error(
+        "the key {kid} is announced for {announced}, but has the label of {found} keys in the token; a key is for \
+         one algorithm: change the label back, or generate another key with `sealgate key generate --algorithm {found}`"
+    )]
+    WrongAlgorithm { kid: String, announced: String, found: Algorithm },
+    /// A key of a further algorithm was announced before the first start.
+    #[error("no RS256 key is announced yet, so the first start publishes the keys of all algorithms; start the server")]
+    NotStarted,
     /// The first key of a new node waits until verifiers know it.
     #[error(
         "the key {kid} of this node signs from {at}, because verifiers must fetch it first; startup waits \

@@ -6,12 +6,16 @@
 //! existing node, which endorses the key. Trust then spreads from node to node, and each node has
 //! its own proof.
 //!
+//! Only RS256 keys endorse, because every node has one. The keys of further algorithms are endorsed
+//! like the further keys of a node.
+//!
 //! Only a node's own keys can vouch for its further keys. Therefore a stolen token cannot introduce
 //! a key under another node's name.
 
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
 use crate::key_ring::life;
 use crate::key_ring::life::{Endorsement, PublicJwk, Trust};
+use crate::oauth::jwk_set::Algorithm;
 use crate::secret::base64url;
 use crate::time::UnixTime;
 
@@ -49,8 +53,13 @@ impl KeyRing {
         Self { node: node.map(str::to_owned), ..self }
     }
 
-    /// Returns the keys in the ring that belong to the node that reads it.
+    /// Returns the keys of the selected algorithm that belong to the node that reads the ring.
     pub fn own(&self) -> impl Iterator<Item = &KeyLife> {
+        self.own_of_any_algorithm().filter(|key| key.is_for(self.algorithm))
+    }
+
+    /// Returns the keys in the ring that belong to the node that reads it.
+    pub fn own_of_any_algorithm(&self) -> impl Iterator<Item = &KeyLife> {
         self.keys.iter().filter(|key| key.holder == self.node)
     }
 
@@ -63,8 +72,8 @@ impl KeyRing {
             match (&self.node, &key.holder) {
                 (Some(node), None) => key.holder = Some(node.clone()),
                 (None, Some(_)) => {
-                    (key.holder, key.jwk, key.alg) = (None, None, None);
-                    key.endorsed.clear();
+                    key.holder = None;
+                    key.strip();
                 }
                 _ => {}
             }
@@ -77,7 +86,7 @@ impl KeyRing {
     /// # Errors
     /// `NotAdmitted` with `kids`, the node's keys.
     pub(super) fn check_admitted(&self, kids: &str) -> Result<(), KeyFault> {
-        if self.node.is_none() || self.keys.is_empty() || self.own().next().is_some() {
+        if self.node.is_none() || self.keys.is_empty() || self.own_of_any_algorithm().next().is_some() {
             return Ok(());
         }
         Err(KeyFault::NotAdmitted(vec![kids.to_owned()]))
@@ -86,12 +95,18 @@ impl KeyRing {
     /// Checks that all keys in the token are announced and belong to this node.
     ///
     /// # Errors
-    /// `Unannounced`, `NotAdmitted`, `OfAnother`.
+    /// `Unannounced`, `NotAdmitted`, `OfAnother`, `WrongAlgorithm`.
     pub(super) fn check_announced(&self, kids_in_token: &[String]) -> Result<(), KeyFault> {
         let unknown: Vec<_> = kids_in_token.iter().filter(|kid| self.find(kid).is_none()).cloned().collect();
         if !unknown.is_empty() {
-            let is_new = self.node.is_some() && self.own().next().is_none();
+            let is_new = self.node.is_some() && self.own_of_any_algorithm().next().is_none();
             return Err(if is_new { KeyFault::NotAdmitted(unknown) } else { KeyFault::Unannounced(unknown) });
+        }
+        // A key is for one algorithm. Its label in the token must not move it to another one.
+        let moved = kids_in_token.iter().filter_map(|kid| self.find(kid)).find(|key| !key.is_for(self.algorithm));
+        if let Some(key) = moved {
+            let (kid, announced) = (key.kid.clone(), key.algorithm_name().to_owned());
+            return Err(KeyFault::WrongAlgorithm { kid, announced, found: self.algorithm });
         }
         let of_another = kids_in_token.iter().filter_map(|kid| self.find(kid)).find(|key| key.holder != self.node);
         let of_another = of_another.and_then(|key| Some((key.kid.clone(), key.holder.clone()?)));
@@ -126,8 +141,8 @@ impl KeyRing {
             return Err(KeyFault::TooMany);
         }
         let now = self.at(now);
-        let mut life = KeyLife::new(&kid, Some(holder), now);
-        (life.jwk, life.alg) = (Some(jwk), Some(life::ALGORITHM.to_owned()));
+        let mut life = KeyLife::new(&kid, Some(holder), Algorithm::Rs256, now);
+        (life.jwk, life.alg) = (Some(jwk), Some(Algorithm::Rs256.name().to_owned()));
         life.activate_at = Some(now.plus(times.publish));
         self.keys.push(life);
         self.changed(now);
@@ -138,7 +153,7 @@ impl KeyRing {
     pub fn describe(&mut self, kid: &str, jwk: &PublicJwk) {
         let node = self.node.clone();
         if let Some(key) = self.find_mut(kid).filter(|key| key.holder.is_some() && key.holder == node) {
-            (key.jwk, key.alg) = (Some(jwk.clone()), Some(life::ALGORITHM.to_owned()));
+            (key.jwk, key.alg) = (Some(jwk.clone()), Some(key.algorithm_name().to_owned()));
         }
     }
 
@@ -170,8 +185,7 @@ impl KeyRing {
         let removed: Vec<String> = self.keys.iter().filter(|key| is_removed(key)).map(|key| key.kid.clone()).collect();
         for key in &mut self.keys {
             if is_removed(key) {
-                (key.jwk, key.alg) = (None, None);
-                key.endorsed.clear();
+                key.strip();
             } else {
                 key.endorsed.retain(|endorsement| !removed.contains(&endorsement.by));
             }
@@ -209,8 +223,10 @@ impl KeyRing {
     pub fn due_endorsements(&self, trust: &Trust<'_>, now: UnixTime) -> Vec<DueEndorsement> {
         let trusted = self.trusted(trust, now);
         let now = self.at(now);
-        let signs =
-            |key: &&&KeyLife| trust.is_own(key) && matches!(key.state(now), KeyState::PrePublished | KeyState::Active);
+        let signs = |key: &&&KeyLife| {
+            let endorses = key.is_for(Algorithm::Rs256) && trust.is_own(key);
+            endorses && matches!(key.state(now), KeyState::PrePublished | KeyState::Active)
+        };
         let own: Vec<_> = trusted.iter().filter(signs).collect();
         let mut due = Vec::new();
         for key in self.live(now) {
@@ -276,6 +292,9 @@ impl KeyRing {
             }
         }
         self.rotating_at.remove(node);
+        for algorithm in Algorithm::ALL.map(|(_, algorithm)| algorithm) {
+            self.rotating_further.remove(&Self::rotating_name(algorithm, Some(node)));
+        }
         self.changed(now);
     }
 }

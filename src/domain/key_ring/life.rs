@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::oauth::jwk_set::{Algorithm, Numbers};
 use crate::secret::{base64url, from_base64url};
 use crate::time::UnixTime;
 
@@ -45,7 +46,7 @@ pub struct KeyLife {
     /// Public parameters of the key, for nodes whose tokens do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwk: Option<PublicJwk>,
-    /// Signature algorithm of the key (RFC 7518 §3.1).
+    /// Only algorithm of the key (RFC 7518 §3.1). `None` is RS256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alg: Option<String>,
     /// Endorsements of the key by other keys of the cluster.
@@ -54,7 +55,7 @@ pub struct KeyLife {
 }
 
 impl KeyLife {
-    pub(super) fn new(kid: &str, holder: Option<&str>, now: UnixTime) -> Self {
+    pub(super) fn new(kid: &str, holder: Option<&str>, algorithm: Algorithm, now: UnixTime) -> Self {
         Self {
             kid: kid.to_owned(),
             created_at: now,
@@ -64,9 +65,34 @@ impl KeyLife {
             remove_at: None,
             holder: holder.map(str::to_owned),
             jwk: None,
-            alg: None,
+            // Records of RS256 keys stay as earlier versions wrote them.
+            alg: (algorithm != Algorithm::Rs256).then(|| algorithm.name().to_owned()),
             endorsed: Vec::new(),
         }
+    }
+
+    /// Returns the name of the key's only algorithm.
+    pub fn algorithm_name(&self) -> &str {
+        self.alg.as_deref().unwrap_or(Algorithm::Rs256.name())
+    }
+
+    /// Returns whether the key is for this algorithm. A key is for one algorithm only.
+    pub fn is_for(&self, algorithm: Algorithm) -> bool {
+        self.algorithm_name() == algorithm.name()
+    }
+
+    /// Returns the holder and the algorithm. Keys with the same values replace one another.
+    pub(super) fn line(&self) -> (Option<String>, String) {
+        (self.holder.clone(), self.algorithm_name().to_owned())
+    }
+
+    /// Removes the public parameters and the endorsements. The algorithm stays.
+    pub(super) fn strip(&mut self) {
+        if self.is_for(Algorithm::Rs256) {
+            self.alg = None;
+        }
+        self.jwk = None;
+        self.endorsed.clear();
     }
 
     /// Returns the state at an instant of the ring's own time (`KeyRing::at`).
@@ -102,25 +128,53 @@ pub struct KeyTimes {
     pub keep: Duration,
 }
 
-/// Public members of an RSA key in a ring (RFC 7518 §6.3.1). They may be invalid.
+/// Public members of a key in a ring (RFC 7518 §6, RFC 8037 §2). They may be invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicJwk {
     kty: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     n: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     e: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    crv: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    x: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    y: String,
 }
 
 impl PublicJwk {
-    /// Creates the key from a modulus and an exponent, both encoded as in a JWK.
-    pub fn rsa(n: &str, e: &str) -> Self {
-        Self { kty: "RSA".to_owned(), n: n.to_owned(), e: e.to_owned() }
+    fn empty(kty: &str, crv: &str) -> Self {
+        let [n, e, x, y] = std::array::from_fn(|_| String::new());
+        Self { kty: kty.to_owned(), n, e, crv: crv.to_owned(), x, y }
     }
 
-    /// Returns the input of the thumbprint (RFC 7638 §3). Returns `None` if the members are not
-    /// those of an RSA key or contain invalid characters.
+    /// Creates an RSA key from a modulus and an exponent, both encoded as in a JWK.
+    pub fn rsa(n: &str, e: &str) -> Self {
+        Self { n: n.to_owned(), e: e.to_owned(), ..Self::empty("RSA", "") }
+    }
+
+    /// Creates a key on P-256 from its coordinates, both encoded as in a JWK.
+    pub fn p256(x: &str, y: &str) -> Self {
+        Self { x: x.to_owned(), y: y.to_owned(), ..Self::empty("EC", "P-256") }
+    }
+
+    /// Creates a key on Ed25519, encoded as in a JWK.
+    pub fn ed25519(x: &str) -> Self {
+        Self { x: x.to_owned(), ..Self::empty("OKP", "Ed25519") }
+    }
+
+    /// Returns the input of the thumbprint (RFC 7638 §3, RFC 8037 §2). Returns `None` if the
+    /// members are not those of a known key type, or contain invalid characters.
     pub fn canonical(&self) -> Option<String> {
-        self.components()?;
-        (self.kty == "RSA").then(|| format!(r#"{{"e":"{}","kty":"RSA","n":"{}"}}"#, self.e, self.n))
+        self.numbers()?;
+        let Self { kty, n, e, crv, x, y } = self;
+        Some(match kty.as_str() {
+            "RSA" => format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#),
+            "EC" => format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#),
+            _ => format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#),
+        })
     }
 
     /// Returns the RFC 7638 thumbprint, which is the kid.
@@ -128,9 +182,23 @@ impl PublicJwk {
         Some(base64url(&Sha256::digest(self.canonical()?)))
     }
 
-    /// Returns the modulus and the exponent, big-endian.
+    /// Returns the modulus and the exponent of an RSA key, big-endian.
     pub fn components(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        Some((from_base64url(&self.n)?, from_base64url(&self.e)?))
+        match self.numbers()? {
+            Numbers::Rsa { n, e } => Some((n, e)),
+            Numbers::P256(_) | Numbers::Ed25519(_) => None,
+        }
+    }
+
+    /// Returns the decoded members. Returns `None` if they are not those of a known key type.
+    pub fn numbers(&self) -> Option<Numbers> {
+        let coordinate = |text: &str| from_base64url(text).filter(|bytes| bytes.len() == 32);
+        match (self.kty.as_str(), self.crv.as_str()) {
+            ("RSA", "") => Some(Numbers::Rsa { n: from_base64url(&self.n)?, e: from_base64url(&self.e)? }),
+            ("EC", "P-256") => Some(Numbers::P256([vec![4], coordinate(&self.x)?, coordinate(&self.y)?].concat())),
+            ("OKP", "Ed25519") => Some(Numbers::Ed25519(coordinate(&self.x)?)),
+            _ => None,
+        }
     }
 }
 
@@ -147,9 +215,6 @@ pub struct Endorsement {
 /// §5.1), so the signature of a statement is never valid for a JWT, and vice versa.
 const PURPOSE: &str = "sealgate key";
 
-/// Signature algorithm of all nodes' keys.
-pub(super) const ALGORITHM: &str = "RS256";
-
 /// Node with its own PKCS#11 token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
@@ -161,15 +226,16 @@ pub struct TokenHolder {
 }
 
 /// Returns the statement about a key to sign: issuer, holder and key. Returns `None` if the entry
-/// has no holder, another algorithm, or a key whose thumbprint is not its kid.
+/// has no holder, an unknown algorithm, or a key that is not for it or whose thumbprint is not its kid.
 pub fn statement(life: &KeyLife, issuer: &str) -> Option<Vec<u8>> {
     let holder = life.holder.as_deref().filter(|holder| !holder.is_empty() && !holder.chars().any(char::is_control))?;
     let jwk = life.jwk.as_ref()?;
-    if life.alg.as_deref() != Some(ALGORITHM) || jwk.thumbprint().as_ref() != Some(&life.kid) {
+    let algorithm = life.alg.as_deref().and_then(Algorithm::parse).filter(|algorithm| life.is_for(*algorithm))?;
+    if jwk.thumbprint().as_ref() != Some(&life.kid) || !jwk.numbers()?.are_for(algorithm) {
         return None;
     }
     // No part contains a line break, so the text is unambiguous.
-    let lines = [PURPOSE, issuer, holder, &life.kid, ALGORITHM, &jwk.canonical()?];
+    let lines = [PURPOSE, issuer, holder, &life.kid, algorithm.name(), &jwk.canonical()?];
     Some(lines.join("\n").into_bytes())
 }
 
@@ -196,8 +262,12 @@ impl Trust<'_> {
         life.holder.as_ref() == Some(&self.holder.node)
     }
 
-    /// Returns whether the key `by` has endorsed the entry `life`.
+    /// Returns whether the key `by` has endorsed the entry `life`. Only RS256 keys endorse, because
+    /// every node has one.
     pub(super) fn endorses(&self, by: &KeyLife, life: &KeyLife) -> bool {
+        if !by.is_for(Algorithm::Rs256) {
+            return false;
+        }
         let Some(jwk) = by.jwk.as_ref().filter(|jwk| jwk.thumbprint().as_ref() == Some(&by.kid)) else { return false };
         let mut signed = life.endorsed.iter().filter(|endorsement| endorsement.by == by.kid).peekable();
         // Compute thumbprints and verify signatures only if there is an endorsement.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{KeyFault, KeyLife, KeyRing, KeyState, KeyTimes};
+use crate::oauth::jwk_set::Algorithm;
 use crate::time::UnixTime;
 
 /// Maximum number of recorded ids of unannounced keys.
@@ -90,6 +91,8 @@ impl KeyRing {
     pub fn begin_key(&mut self, id: &str, others: &[String], now: UnixTime) -> Result<(), KeyFault> {
         self.check_admitted(&others.join(", "))?;
         match (&self.keys[..], others) {
+            // The first start publishes the keys of all algorithms.
+            ([], _) if self.algorithm != Algorithm::Rs256 => return Ok(()),
             ([], []) => return Ok(()),
             ([], [_]) => self.reconcile(others, now)?,
             ([], _) => return Err(KeyFault::Unannounced(others.to_vec())),
@@ -112,9 +115,15 @@ impl KeyRing {
         self.end_rotating(id, false);
     }
 
-    /// Returns the `CKA_ID`s of unannounced keys that may be in the token.
+    /// Returns the `CKA_ID`s of unannounced keys of the selected algorithm that may be in the token.
     pub fn unannounced_ids(&self) -> &[String] {
         self.rotating().map_or(&[], |rotating| &rotating.ids)
+    }
+
+    /// Returns the `CKA_ID`s of unannounced keys of all algorithms that may be in the token.
+    pub fn all_unannounced_ids(&self) -> Vec<String> {
+        let of = |algorithm| self.rotating_of(algorithm).map_or(&[][..], |rotating| &rotating.ids);
+        Algorithm::ALL.iter().flat_map(|(_, algorithm)| of(*algorithm)).cloned().collect()
     }
 
     /// Returns the `CKA_ID` of the new key, if the server `by` holds the claim.
@@ -171,25 +180,41 @@ impl KeyRing {
         }
         self.end_rotating(id, true);
         // With one token per node, the other nodes must trust the key first: see `distrusting_nodes`.
-        if self.node.is_some() || self.keys.iter().any(|key| key.is_scheduled(self.at(now))) {
+        let (now, algorithm) = (self.at(now), self.algorithm);
+        if self.node.is_some() || self.keys.iter().any(|key| key.is_for(algorithm) && key.is_scheduled(now)) {
             return Ok(());
         }
         self.activate(kid, None, false, now, times)
     }
 
-    /// Returns the rotation of this node. All nodes that share a token have one rotation.
+    /// Returns the rotation of this node and the selected algorithm. All nodes that share a token
+    /// have one rotation for each algorithm.
     fn rotating(&self) -> Option<&Rotating> {
-        match &self.node {
-            Some(node) => self.rotating_at.get(node),
-            None => Some(&self.rotating),
+        self.rotating_of(self.algorithm)
+    }
+
+    fn rotating_of(&self, algorithm: Algorithm) -> Option<&Rotating> {
+        match (algorithm, &self.node) {
+            (Algorithm::Rs256, Some(node)) => self.rotating_at.get(node),
+            (Algorithm::Rs256, None) => Some(&self.rotating),
+            _ => self.rotating_further.get(&Self::rotating_name(algorithm, self.node.as_deref())),
         }
     }
 
     fn rotating_mut(&mut self) -> &mut Rotating {
-        match &self.node {
-            Some(node) => self.rotating_at.entry(node.clone()).or_default(),
-            None => &mut self.rotating,
+        match (self.algorithm, &self.node) {
+            (Algorithm::Rs256, Some(node)) => self.rotating_at.entry(node.clone()).or_default(),
+            (Algorithm::Rs256, None) => &mut self.rotating,
+            (algorithm, node) => {
+                self.rotating_further.entry(Self::rotating_name(algorithm, node.as_deref())).or_default()
+            }
         }
+    }
+
+    /// Returns the name of a rotation of a further algorithm: the algorithm, and the node if it has
+    /// its own token. No algorithm contains a space.
+    pub(super) fn rotating_name(algorithm: Algorithm, node: Option<&str>) -> String {
+        node.map_or_else(|| algorithm.name().to_owned(), |node| format!("{algorithm} {node}"))
     }
 
     /// Removes the `CKA_ID` of an announced key. If `claim` is true, also releases the claim.
@@ -200,6 +225,7 @@ impl KeyRing {
             rotating.claim = None;
         }
         self.rotating_at.retain(|_, rotating| !rotating.is_idle());
+        self.rotating_further.retain(|_, rotating| !rotating.is_idle());
     }
 
     /// Makes room in a full ring: removes the oldest entry of a removed key of this node. The entry
@@ -212,7 +238,7 @@ impl KeyRing {
             return;
         }
         let now = self.at(now);
-        let is_own = |key: &KeyLife| key.holder == self.node;
+        let is_own = |key: &KeyLife| key.holder == self.node && key.is_for(self.algorithm);
         let is_forgotten =
             |key: &KeyLife| is_own(key) && key.state(now) == KeyState::Removed && !in_token.contains(&key.kid);
         if let Some(at) = self.keys.iter().position(is_forgotten) {

@@ -122,6 +122,79 @@ fn a_second_key_announced_before_the_first_start_does_not_take_over() {
     assert_eq!(ring.announce(&kid('b'), &[], at(0)), Err(KeyFault::Known(kid('b'))));
 }
 
+/// Returns a ring whose RS256 key `a` and ES256 key `b` are active since time 0.
+fn of_two_algorithms() -> KeyRing {
+    let mut ring = KeyRing::default();
+    ring.reconcile(&[kid('a')], at(0)).unwrap();
+    ring.select(Algorithm::Es256);
+    ring.reconcile_further(&[kid('b')], true, at(0)).unwrap();
+    ring.of_algorithm(Algorithm::Rs256)
+}
+
+#[test]
+fn each_algorithm_has_an_active_key() {
+    let ring = of_two_algorithms();
+    assert_eq!(ring.active(at(1), |_| true).unwrap().kid, kid('a'));
+    let ring = ring.of_algorithm(Algorithm::Es256);
+    assert_eq!(ring.active(at(1), |_| true).unwrap().kid, kid('b'));
+    assert!(ring.of_algorithm(Algorithm::Ps256).awaits_first_key(at(1)));
+}
+
+#[test]
+fn an_unannounced_key_of_a_further_algorithm_is_refused() {
+    let mut ring = KeyRing::default();
+    ring.reconcile(&[kid('a')], at(0)).unwrap();
+    ring.select(Algorithm::Es256);
+    let refused = ring.reconcile_further(&[kid('b')], false, at(1));
+    assert_eq!(refused, Err(KeyFault::Unannounced(vec![kid('b')])));
+    ring.announce(&kid('b'), &[], at(1)).unwrap();
+    ring.reconcile_further(&[kid('b')], false, at(1)).unwrap();
+    assert!(ring.active(at(1), |_| true).is_none() && ring.awaits_first_key(at(1)), "an operator announced it");
+    ring.activate(&kid('b'), None, false, at(1), TIMES).unwrap();
+    assert!(!ring.awaits_first_key(at(1)));
+    let first = KeyRing::default().of_algorithm(Algorithm::Es256).announce(&kid('b'), &[], at(1));
+    assert_eq!(first, Err(KeyFault::NotStarted));
+}
+
+#[test]
+fn an_active_key_of_a_further_algorithm_must_be_in_the_token() {
+    let mut ring = of_two_algorithms().of_algorithm(Algorithm::Es256);
+    assert_eq!(ring.reconcile_further(&[], false, at(1)), Err(KeyFault::Missing(kid('b'))));
+    let (announced, found) = ("RS256".to_owned(), Algorithm::Es256);
+    let refused = ring.reconcile_further(&[kid('a'), kid('b')], false, at(1));
+    assert_eq!(refused, Err(KeyFault::WrongAlgorithm { kid: kid('a'), announced, found }));
+}
+
+#[test]
+fn rotations_of_algorithms_are_independent() {
+    let mut ring = of_two_algorithms();
+    ring.begin_rotation("n", "01", at(960), at(900));
+    ring.select(Algorithm::Es256);
+    assert_eq!(ring.rotation_of("n"), None);
+    ring.begin_rotation("n", "02", at(960), at(900));
+    ring.finish_rotation(&kid('c'), "02", &[], at(900), TIMES).unwrap();
+    assert_eq!(ring.find(&kid('b')).unwrap().retire_at, ring.find(&kid('c')).unwrap().activate_at);
+    assert_eq!(ring.find(&kid('a')).unwrap().retire_at, None);
+    assert_eq!((ring.unannounced_ids().len(), ring.all_unannounced_ids()), (0, vec!["01".to_owned()]));
+    assert_eq!(ring.of_algorithm(Algorithm::Rs256).rotation_of("n"), Some("01"));
+}
+
+/// An earlier version reads and writes the first record, and does not know the other one.
+#[test]
+fn keys_of_further_algorithms_are_in_a_record_of_their_own() {
+    let mut only = KeyRing::default();
+    only.reconcile(&[kid('a')], at(0)).unwrap();
+    let both = of_two_algorithms();
+    let record = |ring: &KeyRing| serde_json::to_string(&ring.clone().without_further()).unwrap();
+    assert_eq!(record(&both), record(&only));
+    assert!(only.further().is_empty());
+    let further: FurtherKeys = serde_json::from_str(&serde_json::to_string(&both.further()).unwrap()).unwrap();
+    let read: KeyRing = serde_json::from_str(&record(&both)).unwrap();
+    assert_eq!(read.with_further(further.clone()), both);
+    // A key is never in both records.
+    assert_eq!(both.clone().with_further(further), both);
+}
+
 proptest! {
     #[test]
     fn exactly_one_key_signs_and_none_signs_early_except_in_an_emergency(

@@ -5,6 +5,9 @@
 //! 7517 §5 requires. The cryptography library checks whether the parameters are a valid key. `none`
 //! and the symmetric algorithms have no variant, so they can be neither configured nor used.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::oauth::strict_json;
@@ -64,7 +67,8 @@ impl TrustedJwk {
 }
 
 impl Numbers {
-    fn are_for(&self, algorithm: Algorithm) -> bool {
+    /// Returns whether keys of this type can verify signatures of this algorithm.
+    pub(crate) fn are_for(&self, algorithm: Algorithm) -> bool {
         match algorithm {
             Algorithm::Rs256 | Algorithm::Ps256 => matches!(self, Self::Rsa { .. }),
             Algorithm::Es256 => matches!(self, Self::P256(_)),
@@ -167,15 +171,20 @@ fn coordinate(bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Signature algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Algorithm {
     /// RSA with PKCS #1 v1.5 and SHA-256.
+    #[default]
+    #[serde(rename = "RS256")]
     Rs256,
     /// RSA with PSS and SHA-256.
+    #[serde(rename = "PS256")]
     Ps256,
     /// ECDSA on P-256 with SHA-256.
+    #[serde(rename = "ES256")]
     Es256,
     /// `EdDSA` on Ed25519, the only supported curve.
+    #[serde(rename = "EdDSA")]
     EdDsa,
 }
 
@@ -184,11 +193,27 @@ impl Algorithm {
     pub const ALL: [(&'static str, Self); 4] =
         [("RS256", Self::Rs256), ("PS256", Self::Ps256), ("ES256", Self::Es256), ("EdDSA", Self::EdDsa)];
 
+    /// Returns the name in configuration and tokens.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Ps256 => "PS256",
+            Self::Es256 => "ES256",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
     /// Parses the `alg` of a token or key, which is case-sensitive (RFC 7515 §4.1.1).
     pub fn parse(text: &str) -> Option<Self> {
         // RFC 9864 names the algorithm after its curve.
         let text = if text == "Ed25519" { "EdDSA" } else { text };
         Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, algorithm)| *algorithm)
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -338,7 +363,8 @@ mod tests {
     #[test]
     fn only_four_algorithms_are_supported() {
         for (name, algorithm) in Algorithm::ALL {
-            assert_eq!(Algorithm::parse(name), Some(algorithm));
+            assert_eq!((Algorithm::parse(name), algorithm.name()), (Some(algorithm), name));
+            assert_eq!(serde_json::to_value(algorithm).unwrap(), name);
         }
         assert_eq!(Algorithm::parse("Ed25519"), Some(Algorithm::EdDsa));
         for name in

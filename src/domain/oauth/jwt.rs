@@ -1,4 +1,4 @@
-//! JSON Web Tokens in compact form (RFC 7515, RFC 7519), RS256 only.
+//! JSON Web Tokens of this server in compact form (RFC 7515, RFC 7519).
 //!
 //! This module creates signing inputs and parses tokens. Other modules sign and verify.
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use sha2::{Digest, Sha256};
 
+use crate::oauth::jwk_set::Algorithm;
 use crate::secret::{base64url, from_base64url};
 
 /// Maximum length of a token in bytes. Tokens of this server have about 900 bytes.
@@ -23,7 +24,7 @@ pub const ASSERTION: &str = "sealgate-assertion+jwt";
 
 #[derive(Serialize)]
 struct OurHeader<'a> {
-    alg: &'static str,
+    alg: Algorithm,
     typ: &'static str,
     kid: &'a str,
 }
@@ -39,8 +40,13 @@ pub fn at_hash(access_token: &str) -> String {
 ///
 /// # Errors
 /// Returns an error if the claims cannot be serialized, which would be a bug.
-pub fn signing_input(typ: &'static str, kid: &str, claims: &impl Serialize) -> Result<String, serde_json::Error> {
-    let header = serde_json::to_vec(&OurHeader { alg: "RS256", typ, kid })?;
+pub fn signing_input(
+    typ: &'static str,
+    alg: Algorithm,
+    kid: &str,
+    claims: &impl Serialize,
+) -> Result<String, serde_json::Error> {
+    let header = serde_json::to_vec(&OurHeader { alg, typ, kid })?;
     Ok(format!("{}.{}", base64url(&header), base64url(&serde_json::to_vec(claims)?)))
 }
 
@@ -52,6 +58,8 @@ pub fn assemble(signing_input: &str, signature: &[u8]) -> String {
 /// Parsed token whose signature is not verified yet.
 #[derive(Debug)]
 pub struct Unverified<'a> {
+    /// Algorithm according to the token. The verifier must compare it with the algorithm of the key.
+    pub algorithm: Algorithm,
     /// kid of the key that has signed the token, according to the token.
     pub kid: String,
     /// Type according to the token, without the prefix `application/`, which may be omitted (RFC
@@ -74,10 +82,10 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    /// Parses a token. Returns `None` unless it has three parts, the algorithm RS256, a kid, and no
-    /// critical extensions.
+    /// Parses a token. Returns `None` unless it has three parts, an algorithm that this server may
+    /// sign with, a kid, and no critical extensions.
     ///
-    /// Therefore `none`, HS256 with the public key, and the `jwk` or `jku` of an attacker have no
+    /// The key determines the algorithm, so the verifier compares both. Therefore `none`, HS256 with the public key, and the `jwk` or `jku` of an attacker have no
     /// effect.
     pub fn parse(token: &'a str) -> Option<Self> {
         if token.len() > MAX_TOKEN_LENGTH {
@@ -89,7 +97,9 @@ impl<'a> Unverified<'a> {
             return None;
         }
         let header: Header = serde_json::from_slice(&from_base64url(header)?).ok()?;
-        if header.alg != "RS256" || header.crit.is_some() {
+        // This server writes the other name of Ed25519 (RFC 9864) into no header.
+        let algorithm = Algorithm::parse(&header.alg).filter(|algorithm| algorithm.name() == header.alg)?;
+        if header.crit.is_some() {
             return None;
         }
         let typ = header.typ.map(|typ| {
@@ -97,6 +107,7 @@ impl<'a> Unverified<'a> {
             typ[bare..].to_ascii_lowercase()
         });
         Some(Self {
+            algorithm,
             kid: header.kid?,
             typ,
             signing_input,
@@ -127,12 +138,17 @@ mod tests {
     }
 
     #[test]
-    fn only_rs256_with_a_kid_is_parsed() {
-        assert!(Unverified::parse(&token(r#"{"alg":"RS256","kid":"k","typ":"at+jwt"}"#)).is_some());
+    fn only_known_algorithms_with_a_kid_are_parsed() {
+        for (name, algorithm) in Algorithm::ALL {
+            let token = token(&format!(r#"{{"alg":"{name}","kid":"k","typ":"at+jwt"}}"#));
+            assert_eq!(Unverified::parse(&token).unwrap().algorithm, algorithm);
+        }
         for header in [
             r#"{"alg":"none","kid":"k"}"#,
             r#"{"alg":"HS256","kid":"k"}"#,
             r#"{"alg":"rs256","kid":"k"}"#,
+            r#"{"alg":"Ed25519","kid":"k"}"#,
+            r#"{"alg":"ES384","kid":"k"}"#,
             r#"{"alg":"RS256"}"#,
             r#"{"alg":"RS256","kid":"k","crit":["b64"]}"#,
             r#"{"alg":["RS256"],"kid":"k"}"#,
@@ -150,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_written_token_can_be_parsed() {
-        let input = signing_input(ID_TOKEN, "k", &serde_json::json!({"sub": "ş"})).unwrap();
+        let input = signing_input(ID_TOKEN, Algorithm::Rs256, "k", &serde_json::json!({"sub": "ş"})).unwrap();
         let token = assemble(&input, b"sig");
         let read = Unverified::parse(&token).unwrap();
         assert_eq!((read.signing_input, read.signature.as_slice()), (input.as_str(), b"sig".as_slice()));

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::assurance::ACR_VALUES;
+use crate::oauth::jwk_set::Algorithm;
 use crate::scope::{Scope, ScopeValue};
 
 /// Members of the discovery document, in its order.
@@ -22,7 +23,7 @@ pub struct ProviderMetadata {
     pub response_modes_supported: Vec<&'static str>,
     pub grant_types_supported: Vec<&'static str>,
     pub subject_types_supported: [&'static str; 1],
-    pub id_token_signing_alg_values_supported: [&'static str; 1],
+    pub id_token_signing_alg_values_supported: Vec<Algorithm>,
     pub token_endpoint_auth_methods_supported: [&'static str; 3],
     pub revocation_endpoint_auth_methods_supported: [&'static str; 3],
     pub code_challenge_methods_supported: [&'static str; 2],
@@ -39,14 +40,21 @@ pub struct ProviderMetadata {
 }
 
 impl ProviderMetadata {
-    /// Creates the document of this issuer.
+    /// Creates the document of this issuer, which has keys for these algorithms.
     ///
     /// The document always names the registration endpoint, even if the operator disabled
     /// registration (docs/explanation/protocol-tokens.md). The scope `groups` with its claim, the response mode
     /// `form_post`, the grant type `client_credentials`, and the support for `documents` of clients
     /// are included only if the operator enabled them.
     #[expect(clippy::fn_params_excessive_bools, reason = "independent members of the document")]
-    pub fn for_issuer(issuer: &str, groups: bool, form_post: bool, services: bool, documents: bool) -> Self {
+    pub fn for_issuer(
+        issuer: &str,
+        algorithms: &[Algorithm],
+        groups: bool,
+        form_post: bool,
+        services: bool,
+        documents: bool,
+    ) -> Self {
         const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
         let scopes = Scope::all().union(groups.then_some(ScopeValue::Groups).into_iter().collect());
         let at = |path: &str| format!("{issuer}{path}");
@@ -70,7 +78,7 @@ impl ProviderMetadata {
                 .chain(services.then_some("client_credentials"))
                 .collect(),
             subject_types_supported: ["public"],
-            id_token_signing_alg_values_supported: ["RS256"],
+            id_token_signing_alg_values_supported: algorithms.to_vec(),
             token_endpoint_auth_methods_supported: METHODS,
             revocation_endpoint_auth_methods_supported: METHODS,
             code_challenge_methods_supported: ["S256", "plain"],

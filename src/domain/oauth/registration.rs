@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{ApplicationType, AuthMethod, Client, ClientDetails, ClientType, ConsentRule, GrantType};
 use crate::error::{ErrorCode, Refusal};
+use crate::oauth::jwk_set::Algorithm;
 use crate::profile::is_line;
 use crate::redirect_uri::RedirectUri;
 use crate::resource::Resources;
@@ -35,7 +36,8 @@ pub struct ClientMetadata {
 }
 
 impl ClientMetadata {
-    /// Parses the body of a registration or update request.
+    /// Parses the body of a registration or update request. The caller must check that the server
+    /// signs with [`ClientDetails::id_token_alg`].
     ///
     /// # Errors
     /// `invalid_redirect_uri`, `invalid_client_metadata`, `unapproved_software_statement` (RFC 7591
@@ -74,6 +76,7 @@ impl ClientMetadata {
                 default_max_age: default_max_age(&members)?,
                 default_scope: None,
                 application_type: application_type(&members)?,
+                id_token_signed_response_alg: id_token_alg(&members)?,
             },
         })
     }
@@ -120,7 +123,7 @@ pub fn client_information(client: &Client, registration_uri: &str, issued: &Issu
         "response_types": ["code"],
         "token_endpoint_auth_method": client.auth_method,
         "application_type": client.details.application_type,
-        "id_token_signed_response_alg": "RS256",
+        "id_token_signed_response_alg": client.details.id_token_alg(),
         "subject_type": "public",
         "scope": client.scope,
         "registration_client_uri": registration_uri,
@@ -171,15 +174,9 @@ fn refuse_unsupported(members: &Map<String, Value>) -> Result<(), Refusal> {
     if strings(members, "response_types")?.is_some_and(|types| !types.contains(&"code")) {
         return Err(invalid("The only supported response type is code."));
     }
-    for (member, only) in [
-        ("subject_type", "public"),
-        ("id_token_signed_response_alg", "RS256"),
-        ("userinfo_signed_response_alg", "none"),
-    ] {
+    for (member, only) in [("subject_type", "public"), ("userinfo_signed_response_alg", "none")] {
         if text(members, member)?.is_some_and(|value| value != only) {
-            return Err(invalid(
-                "ID tokens are signed with RS256, UserInfo is plain JSON, and the subject type is public.",
-            ));
+            return Err(invalid("UserInfo is plain JSON, and the subject type is public."));
         }
     }
     for member in [
@@ -208,6 +205,18 @@ fn application_type(members: &Map<String, Value>) -> Result<ApplicationType, Ref
         Some("native") => Ok(ApplicationType::Native),
         Some(_) => Err(invalid("The application_type must be web or native.")),
     }
+}
+
+/// The requested algorithm has no keys. Members of the discovery document list the algorithms.
+pub const UNSUPPORTED_ALGORITHM: Refusal =
+    invalid("ID tokens are signed with an algorithm in id_token_signing_alg_values_supported.");
+
+/// Parses the algorithm of ID tokens. Returns `None` for RS256, the default. The caller must check
+/// that the server has keys for another algorithm.
+fn id_token_alg(members: &Map<String, Value>) -> Result<Option<Algorithm>, Refusal> {
+    let Some(name) = text(members, "id_token_signed_response_alg")? else { return Ok(None) };
+    let algorithm = Algorithm::parse(name).ok_or(UNSUPPORTED_ALGORITHM)?;
+    Ok(Some(algorithm).filter(|algorithm| *algorithm != Algorithm::Rs256))
 }
 
 fn grant_types(members: &Map<String, Value>) -> Result<Vec<GrantType>, Refusal> {

@@ -10,6 +10,7 @@ use super::form::own_redirect_uri;
 use crate::console::{ConsoleUser, last_segment};
 use crate::request::ProviderRequest as _;
 use http::{Method, StatusCode};
+use sealgate_core::tokens::issuer::TokenAlgorithms;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -124,11 +125,10 @@ async fn claims(
         return Ok(None);
     }
     let user = &console_user.visitor.user;
-    let tokens = ctx
-        .sealgate
-        .issuer
-        .mint(&without_stored_grant(ctx, code), user, base64url(&ctx.random::<16>()), ctx.now)
-        .await?;
+    let authorization = without_stored_grant(ctx, code);
+    let algorithms = TokenAlgorithms::of(&ctx.sealgate.config, authorization.resource.as_ref(), client);
+    let jti = base64url(&ctx.random::<16>());
+    let tokens = ctx.sealgate.issuer.mint(&authorization, algorithms, user, jti, ctx.now).await?;
     let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))

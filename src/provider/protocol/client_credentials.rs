@@ -38,7 +38,8 @@ pub(crate) async fn issue(
     for _ in 0..MAX_TRIES {
         let (grant, loaded) = grant_of(ctx, client, app, allowed).await?;
         let jti = base64url(&ctx.random::<16>());
-        let tokens = ctx.sealgate.issuer.mint_for_client(&grant, requested, jti, ctx.now).await?;
+        let algorithm = ctx.sealgate.config.access_token_alg(Some(requested));
+        let tokens = ctx.sealgate.issuer.mint_for_client(&grant, requested, algorithm, jti, ctx.now).await?;
         let store = &ctx.sealgate.store;
         let committed = match &loaded {
             None => Some((store.add_grant(&grant).await?, AuditKind::TokensIssued)),

@@ -20,7 +20,8 @@ pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, F
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let services = config.clients.iter().any(|defined| defined.client.service.is_some());
     let documents = !config.registration.document_hosts.is_empty();
-    let document = ProviderMetadata::for_issuer(config.issuer.as_str(), groups, form_post, services, documents);
+    let (issuer, algorithms) = (config.issuer.as_str(), &config.keys.algorithms);
+    let document = ProviderMetadata::for_issuer(issuer, algorithms, groups, form_post, services, documents);
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 
@@ -75,7 +76,7 @@ pub(crate) async fn keys_endpoint(ctx: &RequestContext<'_>) -> Result<Response, 
         };
         keys.push(json!({
             "kid": kid,
-            "alg": "RS256",
+            "alg": published.algorithm(),
             "bits": published.bits(),
             "state": life.map(|life| ring.state(life, ctx.now)),
             "created_at": life.map(|life| life.created_at),

@@ -16,7 +16,9 @@ use sealgate_domain::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
 use sealgate_domain::error::{ErrorCode, Refusal};
-use sealgate_domain::oauth::registration::{ClientMetadata, Issued, client_information, members};
+use sealgate_domain::oauth::registration::{
+    ClientMetadata, Issued, UNSUPPORTED_ALGORITHM, client_information, members,
+};
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_store::Registered;
 
@@ -26,10 +28,19 @@ const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registra
 const SERVER_MEMBERS: [&str; 4] =
     ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
 
+/// Parses the metadata of a client, and checks that the server has keys for its algorithm.
+fn metadata(ctx: &RequestContext<'_>, body: &[u8]) -> Result<ClientMetadata, Failure> {
+    let metadata = ClientMetadata::parse(body, &*ctx.sealgate.config)?;
+    if !ctx.sealgate.config.keys.algorithms.contains(&metadata.details.id_token_alg()) {
+        return Err(UNSUPPORTED_ALGORITHM.into());
+    }
+    Ok(metadata)
+}
+
 pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     ctx.charge_site(Bucket::Register).await?;
     let initial_token = authorize(ctx).await?;
-    let metadata = ClientMetadata::parse(json(ctx)?, &*ctx.sealgate.config)?;
+    let metadata = metadata(ctx, json(ctx)?)?;
     refuse_own_hosts(ctx, &metadata, None)?;
     let secret = (metadata.client_type() == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let access_token = Secret::from_random(&ctx.random::<32>());
@@ -212,7 +223,7 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
         }
         None => None,
     };
-    let metadata = ClientMetadata::parse(ctx.body(), &*ctx.sealgate.config)?;
+    let metadata = metadata(ctx, ctx.body())?;
     refuse_own_hosts(ctx, &metadata, Some(&client))?;
     // A public client that becomes confidential needs a secret. A confidential client that becomes
     // public loses its secrets.

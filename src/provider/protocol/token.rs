@@ -12,7 +12,7 @@ use http::StatusCode;
 use crate::protocol::client_auth;
 use crate::protocol::client_auth::Caller;
 use crate::protocol::client_credentials;
-use sealgate_core::tokens::issuer::Tokens;
+use sealgate_core::tokens::issuer::{TokenAlgorithms, Tokens};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
@@ -106,7 +106,7 @@ async fn redeem(
         let resource = resource::of_token(code.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
         let authorization = authorization(&grant, grant.scope, resource);
         let authorization = Authorization { nonce: code.nonce.clone(), ..authorization };
-        let tokens = mint(ctx, &authorization, &user).await?;
+        let tokens = mint(ctx, &authorization, client, &user).await?;
         if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
         }
@@ -190,7 +190,7 @@ async fn refresh(
             resource = resource.map(|resource| ResourceAccess { scopes: narrower.of_resource.clone(), ..resource });
         }
         let authorization = authorization(grant, scope, resource);
-        let tokens = mint(ctx, &authorization, &user).await?;
+        let tokens = mint(ctx, &authorization, client, &user).await?;
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
         let next = token.next(&salt);
@@ -332,9 +332,15 @@ fn authorization(grant: &Grant, scope: Scope, resource: Option<ResourceAccess>) 
     }
 }
 
-async fn mint(ctx: &RequestContext<'_>, authorization: &Authorization, user: &User) -> Result<Tokens, Failure> {
+async fn mint(
+    ctx: &RequestContext<'_>,
+    authorization: &Authorization,
+    client: &Client,
+    user: &User,
+) -> Result<Tokens, Failure> {
     let jti = base64url(&ctx.random::<16>());
-    Ok(ctx.sealgate.issuer.mint(authorization, user, jti, ctx.now).await?)
+    let algorithms = TokenAlgorithms::of(&ctx.sealgate.config, authorization.resource.as_ref(), client);
+    Ok(ctx.sealgate.issuer.mint(authorization, algorithms, user, jti, ctx.now).await?)
 }
 
 fn respond(

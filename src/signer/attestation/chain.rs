@@ -12,10 +12,14 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey as Certified;
 
 use crate::PublicKey;
+use sealgate_domain::oauth::jwk_set::Numbers;
 use sealgate_domain::time::UnixTime;
 
 /// Maximum number of certificates in a chain. webpki follows at most six issuers.
 const MAX_CHAIN_LENGTH: usize = 8;
+
+/// Algorithm identifier of Ed25519 in certificates (RFC 8410 §3).
+const ED25519: &str = "1.3.101.112";
 
 /// Certificate in which a valid chain ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +102,20 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, String>
 }
 
 fn certifies(leaf: &X509Certificate<'_>, key: &PublicKey) -> bool {
-    let Ok(Certified::RSA(certified)) = leaf.public_key().parsed() else { return false };
-    without_zeros(certified.modulus) == key.modulus() && without_zeros(certified.exponent) == key.exponent()
+    let certified = leaf.public_key();
+    match (certified.parsed(), key.numbers()) {
+        (Ok(Certified::RSA(certified)), Numbers::Rsa { n, e }) => {
+            without_zeros(certified.modulus) == n.as_slice() && without_zeros(certified.exponent) == e.as_slice()
+        }
+        // An uncompressed point of 65 bytes is on P-256 among the curves of certificates, and the
+        // published key was checked to be on it.
+        (Ok(Certified::EC(certified)), Numbers::P256(point)) => certified.data() == point.as_slice(),
+        (_, Numbers::Ed25519(key)) => {
+            certified.algorithm.algorithm.to_id_string() == ED25519
+                && certified.subject_public_key.data == key.as_slice()
+        }
+        _ => false,
+    }
 }
 
 fn without_zeros(number: &[u8]) -> &[u8] {

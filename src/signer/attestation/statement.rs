@@ -7,6 +7,7 @@ use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
 use crate::{KeyReport, PublicKey};
+use sealgate_domain::oauth::jwk_set::{Algorithm, Numbers};
 
 /// Maximum number of keys in a document.
 const MAX_KEYS: usize = 256;
@@ -89,20 +90,32 @@ fn list<'a>(document: &'a Value, name: &str) -> Result<&'a [Value], String> {
 }
 
 fn public_key(jwk: &Value) -> Result<PublicKey, String> {
-    if text_member(jwk, "kty") != "RSA" || text_member(jwk, "alg") != "RS256" {
-        return Err("is not an RSA key for RS256".into());
-    }
+    let algorithm = Algorithm::parse(text_member(jwk, "alg"));
+    let algorithm = algorithm.ok_or("its algorithm is not RS256, PS256, ES256 or EdDSA")?;
     let number =
         |name: &str| URL_SAFE_NO_PAD.decode(text_member(jwk, name)).map_err(|_| format!("\"{name}\" is not base64url"));
-    let key = PublicKey::from_components(&number("n")?, &number("e")?).map_err(|error| error.to_string())?;
+    let numbers = match (text_member(jwk, "kty"), text_member(jwk, "crv")) {
+        ("RSA", _) => Numbers::Rsa { n: number("n")?, e: number("e")? },
+        ("EC", "P-256") => Numbers::P256([vec![4], number("x")?, number("y")?].concat()),
+        ("OKP", "Ed25519") => Numbers::Ed25519(number("x")?),
+        _ => return Err(format!("is not a key for {algorithm}")),
+    };
+    let key = PublicKey::from_numbers(algorithm, &numbers).map_err(|error| error.to_string())?;
     if key.kid().as_str() != text_member(jwk, "kid") {
-        return Err(format!("its kid differs from the thumbprint of its modulus and exponent, {}", key.kid()));
+        return Err(format!("its kid differs from the thumbprint of its public key, {}", key.kid()));
     }
     Ok(key)
 }
 
 fn statement(value: &Value, key: PublicKey) -> Statement {
     let mut faults = Vec::new();
+    if text_member(value, "alg") != key.algorithm().name() {
+        faults.push(format!(
+            "the statement gives the algorithm {}, but the key is for {}",
+            value["alg"],
+            key.algorithm()
+        ));
+    }
     if value["bits"].as_u64() != u64::try_from(key.bits()).ok() {
         faults.push(format!("the statement gives {} bits, but the key has {}", value["bits"], key.bits()));
     }
@@ -130,6 +143,7 @@ fn report(stated: &Value, key: &PublicKey) -> KeyReport {
         kid: key.kid().clone(),
         id: text_member(stated, "id").to_owned(),
         label: text_member(stated, "label").to_owned(),
+        alg: key.algorithm(),
         bits: key.bits(),
         sensitive: flag("sensitive"),
         always_sensitive: flag("always_sensitive"),

@@ -26,7 +26,7 @@ use sealgate_domain::code::Code;
 use sealgate_domain::consent::Consent;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::Grant;
-use sealgate_domain::key_ring::KeyRing;
+use sealgate_domain::key_ring::{FurtherKeys, KeyRing};
 use sealgate_domain::known_browser::KnownBrowsers;
 use sealgate_domain::oauth::next_step::Interaction;
 use sealgate_domain::profile::{is_line, is_visible};
@@ -227,6 +227,10 @@ fn meta(read: &Read) -> Result<Entry, &'static str> {
         let process = read.key.get(table::all_answers().len()..).and_then(|id| id.try_into().ok());
         let process = process.map(ProcessId::from_bytes).ok_or(ANOTHERS_KEY)?;
         return Ok(read.under(table::answers(process), &report)?.until(report.expires_at));
+    }
+    if read.key == table::further_keys() {
+        let further: FurtherKeys = read.typed()?;
+        return read.under(table::further_keys(), &further);
     }
     let ring: KeyRing = read.typed()?;
     read.under(table::key_ring(), &ring)

@@ -359,6 +359,11 @@ pub(crate) fn key_ring() -> Key {
     key(Table::Meta, &[b"keys"])
 }
 
+/// Key of the record with the keys of other algorithms than RS256, which belong to the key ring.
+pub(crate) fn further_keys() -> Key {
+    key(Table::Meta, &[b"further_keys"])
+}
+
 /// Key of the host (relying party ID) for which security keys are registered.
 pub(crate) fn relying_party() -> Key {
     key(Table::Meta, &[b"relying_party"])
@@ -403,7 +408,7 @@ pub(crate) fn data_key(wrapping_id: &str) -> Key {
 
 /// Returns whether a metadata record is exported. These records are:
 ///
-/// - The key ring. Without it, a token with several signing keys cannot be used.
+/// - The key ring, in two records. Without it, a token with several signing keys cannot be used.
 /// - Wrapped data keys. Without them, the same token cannot unseal the secrets of authenticator
 ///   apps.
 /// - The relying party: the host for which security keys are registered.
@@ -411,6 +416,7 @@ pub(crate) fn data_key(wrapping_id: &str) -> Key {
 ///   accepted for a while.
 pub(crate) fn is_meta_that_travels(key: &[u8]) -> bool {
     key == key_ring()
+        || key == further_keys()
         || key == relying_party()
         || [data_keys(), all_answers()].iter().any(|prefix| key.starts_with(prefix))
 }

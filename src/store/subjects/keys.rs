@@ -1,7 +1,8 @@
 //! Signing keys, data keys and the admission of new nodes:
 //!
-//! - The key ring, with the states of the signing keys. It is one record, because a rotation
-//!   changes two keys atomically.
+//! - The key ring, with the states of the signing keys. The RS256 keys are one record, and the keys
+//!   of further algorithms another, which versions without such algorithms do not know. Both change
+//!   in one commit.
 //! - The data keys that seal records, each wrapped by a token. Exports include the data keys,
 //!   because they are useless without that token. A store that nodes share also has the id of the
 //!   data key that the nodes use, which is the first data key that a node generated.
@@ -10,20 +11,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Changes, Counter};
+use crate::engine::{Changes, Counter, Expect};
 use crate::format::record::Loaded;
 use crate::format::{record, table};
 use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
 use sealgate_domain::admission::NotEncrypted;
 use sealgate_domain::admission::{DataKeyEnvelope, NodeRequest, OaepHash};
-use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
+use sealgate_domain::key_ring::{FurtherKeys, KeyFault, KeyRing, PublicJwk};
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::secret::{base64url, from_base64url};
 
 impl Store {
     /// Returns the key ring as read by this node. Empty before the first start.
     pub async fn key_ring(&self) -> Result<KeyRing, StoreError> {
         let ring: Option<KeyRing> = self.load(table::key_ring()).await?.map(|loaded| loaded.value);
-        Ok(ring.unwrap_or_default().of_node(self.node.as_deref()))
+        let further: Option<FurtherKeys> = self.load(table::further_keys()).await?.map(|loaded| loaded.value);
+        let ring = ring.unwrap_or_default().with_further(further.unwrap_or_default());
+        Ok(ring.of_node(self.node.as_deref()))
     }
 
     /// Returns a number that increases when the key ring changes. Read it before the key ring.
@@ -36,27 +40,37 @@ impl Store {
         Ok(self.engine.live_nodes().await?)
     }
 
-    /// Changes the key ring. Retries on conflicts. Returns the new ring. If `change` returns an
-    /// error, the ring stays unchanged, and the error is returned.
+    /// Changes the key ring. Retries on conflicts. Returns the new ring, with RS256 selected. If
+    /// `change` returns an error, the ring stays unchanged, and the error is returned.
     pub async fn change_key_ring(
         &self,
         change: impl Fn(&mut KeyRing) -> Result<(), KeyFault> + Send,
     ) -> Result<Result<KeyRing, KeyFault>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let loaded: Option<Loaded<KeyRing>> = self.load(table::key_ring()).await?;
+            let loaded_further: Option<Loaded<FurtherKeys>> = self.load(table::further_keys()).await?;
             let before = loaded.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
-            let before = before.of_node(self.node.as_deref());
+            let further_before = loaded_further.as_ref().map(|loaded| loaded.value.clone()).unwrap_or_default();
+            let before = before.with_further(further_before.clone()).of_node(self.node.as_deref());
             let mut next = before.clone();
             if let Err(fault) = change(&mut next) {
                 return Ok(Err(fault));
             }
+            next.select(Algorithm::Rs256);
             // The stored ring has the keys of all nodes.
-            let stored_ring = next.clone().of_node(None);
-            let changes = match &loaded {
+            let (stored_ring, further) = (next.clone().without_further().of_node(None), next.further());
+            let mut changes = match &loaded {
                 Some(_) if before == next => return Ok(Ok(next)),
                 Some(loaded) => record::replace(loaded, &stored_ring)?,
                 None => record::create(table::key_ring(), &stored_ring)?,
             };
+            match &loaded_further {
+                Some(loaded) if further == further_before => changes.expect.push(loaded.unchanged()),
+                Some(loaded) => changes.merge(record::replace(loaded, &further)?),
+                // Without further algorithms, the store stays as earlier versions wrote it.
+                None if further.is_empty() => changes.expect.push(Expect::Absent(table::further_keys())),
+                None => changes.merge(record::create(table::further_keys(), &further)?),
+            }
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(Ok(next));
             }

@@ -1,13 +1,19 @@
 // openid-client (npm), as a confidential client by both methods and as a public one.
 
 import assert from "node:assert/strict";
+import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as oidc from "openid-client";
 import { Browser } from "../browser.mjs";
 
+const header = (token) => JSON.parse(Buffer.from(token.split(".")[0], "base64url"));
 const { ISSUER, CLIENT_ID, CLIENT_SECRET, PUBLIC_CLIENT_ID, REDIRECT_URI, SIGNED_OUT_URI, EMAIL } = process.env;
 
-async function wholeFlow(name, id, authentication) {
-  const config = await oidc.discovery(new URL(ISSUER), id, {}, authentication, { execute: [oidc.allowInsecureRequests] });
+// The algorithm of each ID token must be `algorithm`, and its signature is verified with the published keys.
+async function wholeFlow(name, id, authentication, algorithm = "RS256") {
+  const metadata = { id_token_signed_response_alg: algorithm };
+  const config = await oidc.discovery(new URL(ISSUER), id, metadata, authentication, {
+    execute: [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks],
+  });
   const browser = new Browser();
   const verifier = oidc.randomPKCECodeVerifier();
   const [state, nonce] = [oidc.randomState(), oidc.randomNonce()];
@@ -26,6 +32,7 @@ async function wholeFlow(name, id, authentication) {
     expectedNonce: nonce,
     idTokenExpected: true,
   });
+  assert.equal(header(tokens.id_token).alg, algorithm);
   const { sub } = tokens.claims();
   const info = await oidc.fetchUserInfo(config, tokens.access_token, sub);
   assert.equal(info.email, EMAIL);
@@ -47,6 +54,12 @@ async function wholeFlow(name, id, authentication) {
 await wholeFlow("client_secret_basic", CLIENT_ID, oidc.ClientSecretBasic(CLIENT_SECRET));
 await wholeFlow("client_secret_post", CLIENT_ID, oidc.ClientSecretPost(CLIENT_SECRET));
 await wholeFlow("public", PUBLIC_CLIENT_ID, oidc.None());
+for (const algorithm of ["PS256", "ES256", "EdDSA"]) {
+  const secret = oidc.ClientSecretBasic(process.env[`SECRET_${algorithm}`]);
+  await wholeFlow(algorithm, `web-${algorithm}`, secret, algorithm);
+  // The client expects another algorithm than the one for which it is registered.
+  await assert.rejects(wholeFlow(algorithm, `web-${algorithm}`, secret, "RS256"), (error) => /"alg"/.test(error.cause?.message));
+}
 
 // A client in its own name, without a user.
 const { SERVICE_CLIENT_ID, SERVICE_CLIENT_SECRET, RESOURCE } = process.env;
@@ -64,6 +77,11 @@ for (const [parameters, error] of [
 ]) {
   await assert.rejects(oidc.clientCredentialsGrant(service, parameters), { error });
 }
+// The application verifies the token with the published key of its algorithm only.
+const keys = createRemoteJWKSet(new URL(service.serverMetadata().jwks_uri));
+const expected = { issuer: ISSUER, audience: RESOURCE, typ: "at+jwt" };
+await jwtVerify(tokens.access_token, keys, { ...expected, algorithms: ["ES256"] });
+await assert.rejects(jwtVerify(tokens.access_token, keys, { ...expected, algorithms: ["RS256"] }));
 await assert.rejects(oidc.fetchUserInfo(service, tokens.access_token, oidc.skipSubjectCheck));
 await oidc.tokenRevocation(service, tokens.access_token);
 console.log("ok client_credentials");

@@ -6,14 +6,26 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sealgate_config::Hsm;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_signer::{KeySize, NoopObserver, Pkcs11Signer, Signer};
 
 use crate::softhsm::{MODULE, SoftHsm};
 
 /// Returns the signer shared by every provider in this process.
 pub(crate) fn signer() -> Arc<dyn Signer> {
-    static SIGNER: OnceLock<Arc<Pkcs11Signer>> = OnceLock::new();
     Arc::clone(SIGNER.get_or_init(|| own_signer("sealgate"))) as Arc<dyn Signer>
+}
+
+static SIGNER: OnceLock<Arc<Pkcs11Signer>> = OnceLock::new();
+
+/// Makes the shared signer have a key for each algorithm. Call it only in a test that runs in a
+/// separate process, before the first provider.
+#[allow(dead_code, reason = "not every test binary has further algorithms")]
+pub(crate) fn use_all_algorithms() {
+    let hsm = Hsm { algorithms: Algorithm::ALL.map(|(_, algorithm)| algorithm).to_vec(), ..hsm("sealgate") };
+    sealgate_signer::generate_first(&hsm, KeySize::Rsa2048, b"first", None).unwrap();
+    let signer = Arc::new(Pkcs11Signer::open(&hsm, Arc::new(NoopObserver)).unwrap());
+    assert!(SIGNER.set(signer).is_ok(), "a provider has started");
 }
 
 /// Token of the shared signer.
@@ -48,6 +60,7 @@ fn hsm(label: &str) -> Hsm {
         pin_file: token.pin_file(),
         softhsm_conf: None,
         key_label: label.into(),
+        algorithms: vec![Algorithm::Rs256],
         attestation: None,
         sessions: 2,
         sign_timeout: Duration::from_secs(30),

@@ -381,3 +381,37 @@ fn a_statement_is_not_a_token_signing_input() {
     meddle(&mut ring, "b", |key| key.holder = Some("b\nc".to_owned()));
     assert_eq!(statement(ring.find(&kid("b")).unwrap(), ISSUER), None);
 }
+
+/// A key of a further algorithm is endorsed like another key of its node, but endorses none.
+#[test]
+fn only_rs256_keys_endorse() {
+    let mut ring = KeyRing::default().of_node(Some("a"));
+    ring.reconcile(&[kid("a")], at(0)).unwrap();
+    ring.describe(&kid("a"), &jwk("a"));
+    ring.admit("b", jwk("b"), at(0), TIMES).unwrap();
+    let further = PublicJwk::p256(&base64url(&[1; 32]), &base64url(&[2; 32]));
+    let es256 = further.thumbprint().unwrap();
+    ring.select(Algorithm::Es256);
+    ring.reconcile_further(std::slice::from_ref(&es256), true, at(0)).unwrap();
+    ring.describe(&es256, &further);
+    assert_eq!(ring.find(&es256).unwrap().alg.as_deref(), Some("ES256"));
+    ring.select(Algorithm::Rs256);
+    let a = TestNode { kids: vec![kid("a"), es256.clone()], ..TestNode::new("a", &["a"]) };
+    let due = a.with(|trust| ring.due_endorsements(trust, at(1)));
+    assert!(due.iter().all(|one| one.by == kid("a")), "{due:?}");
+    assert!(due.iter().any(|one| one.kid == es256), "the node's own key is endorsed for the others");
+    let statement = due.iter().find(|one| one.kid == es256).unwrap().statement.clone();
+    assert!(String::from_utf8(statement.clone()).unwrap().contains("\nES256\n"));
+    // A signature in the name of the ES256 key counts for nothing.
+    let b = TestNode::new("b", &["b"]);
+    let mut forged = ring.clone();
+    forged.endorse(&kid("b"), &es256, &signed("", b"x"), at(1));
+    let by = forged.find(&es256).unwrap().clone();
+    let life = forged.find(&kid("b")).unwrap().clone();
+    let accept_all = |_: &PublicJwk, _: &[u8], _: &[u8]| true;
+    let endorses = Trust { holder: &b.holder, in_token: &|_| true, verify: &accept_all }.endorses(&by, &life);
+    assert!(!endorses);
+    // The keys stay theirs when they are removed.
+    ring.retire_node("a", true, at(2), TIMES);
+    assert!(ring.find(&es256).unwrap().is_for(Algorithm::Es256), "{ring:?}");
+}
