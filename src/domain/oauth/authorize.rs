@@ -375,7 +375,9 @@ fn scope(
         // `scope` of the token response shows that.
         if client.may_use(GrantType::RefreshToken) { scope } else { scope.without(ScopeValue::OfflineAccess) }
     };
-    let is_named = |text: &&str| !text.trim_matches(' ').is_empty();
+    // Some clients of the Model Context Protocol send only spaces if they know no scope.
+    let all_by_default = resource.as_ref().is_some_and(|resource| resource.all_by_default);
+    let is_named = |text: &&str| !all_by_default || !text.trim_matches(' ').is_empty();
     let Some(text) = params.one("scope")?.filter(is_named) else {
         let scope = client.default_scope().map(usable);
         return match resource {
