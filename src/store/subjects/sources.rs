@@ -13,7 +13,7 @@ use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
-use crate::subjects::registry::user_creation;
+use crate::subjects::registry::{names, user_creation};
 use crate::subjects::revocations::Revocation;
 use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
@@ -115,7 +115,11 @@ impl Store {
                 }
                 // Either a name is taken, or another request has added the same user.
                 if self.load::<Subject>(index.clone()).await?.is_none() {
-                    return Ok(SourceOutcome::NameTaken);
+                    for name in names(&user) {
+                        if !self.is_name_free(&name).await? {
+                            return Ok(SourceOutcome::NameTaken);
+                        }
+                    }
                 }
                 continue;
             };
