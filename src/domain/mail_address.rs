@@ -109,7 +109,9 @@ mod tests {
         for text in ["anna@example.com", "Anna@Example.COM", "anna@çağrı.example", "anna@xn--ar-3ia9t9c.example"] {
             assert_eq!(MailAddress::reported(text).map(|(email, _)| email), Email::parse(text), "{text}");
         }
-        for text in ["a@b,x", "<a@b>", "a@b.", "a@\u{ff42}.com", "a@b\u{3002}com", "\u{ff41}@b.com", "a@b.com\u{200b}", "a b"] {
+        for text in
+            ["a@b,x", "<a@b>", "a@b.", "a@\u{ff42}.com", "a@b\u{3002}com", "\u{ff41}@b.com", "a@b.com\u{200b}", "a b"]
+        {
             assert_eq!(MailAddress::reported(text), None, "{text}");
         }
     }

@@ -142,15 +142,36 @@ pub struct UserSource {
     /// background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<UnixTime>,
+    /// Origin of the id at an OpenID provider. `None` for accounts in directories, for users who were
+    /// linked and have not signed in since, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<SourceIdOrigin>,
+}
+
+/// Issuer and claim from which the id of a user at an OpenID provider comes. The same id of another
+/// issuer, or in another claim, may be that of another user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceIdOrigin {
+    pub issuer: String,
+    pub subject_claim: String,
+}
+
+/// Terms of a report by an OpenID provider.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderTerms<'a> {
+    /// Time for which the report is valid.
+    pub valid_for: Duration,
+    pub origin: &'a SourceIdOrigin,
 }
 
 impl User {
     /// Returns whether this user differs from `before` only in the time at which an OpenID provider
-    /// confirmed the account.
+    /// confirmed the account, and in the origin of the id.
     pub fn is_confirmation_of(&self, before: &Self) -> bool {
         let mut confirmed = before.clone();
         if let (Some(confirmed), Some(own)) = (&mut confirmed.source, &self.source) {
             confirmed.confirmed_at = own.confirmed_at;
+            confirmed.origin.clone_from(&own.origin);
         }
         confirmed == *self
     }
@@ -162,9 +183,25 @@ impl UserSource {
         self.confirmed_at.is_some()
     }
 
+    /// Returns whether the id may come from this origin. The origin of a user who was linked is that of
+    /// the next sign-in.
+    pub fn may_be_of(&self, origin: &SourceIdOrigin) -> bool {
+        self.origin.as_ref().is_none_or(|own| own == origin)
+    }
+
+    /// Withdraws the last confirmation of an OpenID provider: the user has no access before the next
+    /// sign-in there. Returns whether there was a confirmation.
+    pub fn withdraw_confirmation(&mut self) -> bool {
+        let is_confirmed = self.confirmed_at.is_some_and(|at| at != UNCONFIRMED);
+        if is_confirmed {
+            self.confirmed_at = Some(UNCONFIRMED);
+        }
+        is_confirmed
+    }
+
     /// Returns whether an OpenID provider has confirmed the account within `valid_for`.
     pub fn is_confirmed(&self, now: UnixTime, valid_for: Duration) -> bool {
-        self.confirmed_at.is_some_and(|at| now.since(at) < valid_for)
+        self.confirmed_at.is_some_and(|at| at != UNCONFIRMED && now.since(at) < valid_for)
     }
 
     /// Records that the OpenID provider has confirmed the account at `now`. Changes nothing if the
@@ -178,6 +215,9 @@ impl UserSource {
         }
     }
 }
+
+/// Time of the confirmation of a user whose confirmation was withdrawn.
+const UNCONFIRMED: UnixTime = UnixTime::from_seconds(0);
 
 /// Report of a source about a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,9 +238,14 @@ pub struct SourceEntry {
 impl SourceEntry {
     /// Returns the user that a source has reported for the first time.
     ///
-    /// `valid_for` is the time for which the report of an OpenID provider is valid. `None` for
-    /// directories.
-    pub fn new_user(&self, source: &SourceName, sub: Subject, valid_for: Option<Duration>, now: UnixTime) -> User {
+    /// `provider` has the terms of an OpenID provider. `None` for directories.
+    pub fn new_user(
+        &self,
+        source: &SourceName,
+        sub: Subject,
+        provider: Option<ProviderTerms<'_>>,
+        now: UnixTime,
+    ) -> User {
         let link = SourceLink { source: source.clone(), id: self.id.clone() };
         User {
             sub,
@@ -218,7 +263,8 @@ impl SourceEntry {
                 groups: self.groups.clone(),
                 state: self.state,
                 changed_at: now,
-                confirmed_at: valid_for.map(|_| now),
+                confirmed_at: provider.map(|_| now),
+                origin: provider.map(|provider| provider.origin.clone()),
             }),
             state: UserState::Enabled,
             created_at: now,
@@ -240,13 +286,13 @@ impl SourceEntry {
 
     /// Returns the user with the data of this report, or `None` if nothing differs.
     ///
-    /// Roles, local groups, the local state and the password remain unchanged. `valid_for` is as for
-    /// [`SourceEntry::new_user`].
+    /// Roles, local groups, the local state and the password remain unchanged. `provider` is as for
+    /// [`SourceEntry::new_user`]. The caller has compared the origin.
     pub fn applied_to(
         &self,
         user: &User,
         source: &SourceName,
-        valid_for: Option<Duration>,
+        provider: Option<ProviderTerms<'_>>,
         now: UnixTime,
     ) -> Option<User> {
         let mut next = user.clone();
@@ -260,14 +306,16 @@ impl SourceEntry {
         let changed_at = before.map_or(now, |source| source.changed_at);
         let confirmed_at = before.and_then(|source| source.confirmed_at);
         let (groups, state) = (self.groups.clone(), self.state);
-        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at };
+        let origin = before.and_then(|source| source.origin.clone());
+        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at, origin };
         next.source = Some(reported.clone());
         if next != *user {
             next.updated_at = now;
             reported.changed_at = now;
         }
-        if let Some(valid_for) = valid_for {
+        if let Some(ProviderTerms { valid_for, origin }) = provider {
             reported.confirm(now, valid_for);
+            reported.origin = Some(origin.clone());
         }
         next.source = Some(reported);
         (next != *user).then_some(next)

@@ -98,6 +98,9 @@ pub struct UpstreamLogoutToken {
 pub enum UpstreamRefusal {
     /// The provider did not decide. The sign-in can be repeated.
     Unavailable(UpstreamFault),
+    /// The provider has answered this request with an error. The request may be the reason, so this says
+    /// nothing about other users.
+    Refused(UpstreamFault),
     /// The user or the provider has declined.
     Denied,
     /// The user must do something at the provider, but [`TripPrompt::None`] was requested.
@@ -168,7 +171,7 @@ impl UpstreamRefusal {
     /// Returns the name in logs and metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Unavailable(fault) => fault.kind().as_str(),
+            Self::Unavailable(fault) | Self::Refused(fault) => fault.kind().as_str(),
             Self::Denied => "denied",
             Self::InteractionRequired => "interaction_required",
             Self::Invalid(reason) => reason.as_str(),

@@ -8,10 +8,10 @@ use crate::sources::OpenIdSource;
 use crate::state::Sealgate;
 use crate::web::failure::Failure;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
-use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SignIn;
 use sealgate_domain::source::SourceLink;
+use sealgate_domain::user::User;
 use sealgate_store::{SignInPlace, UpstreamTokenKind};
 use sealgate_system::metrics::UpstreamLogoutOutcome;
 use sealgate_upstream::{UpstreamLogoutToken, UpstreamRefusal};
@@ -22,7 +22,7 @@ pub struct LogoutRefused;
 
 impl Sealgate {
     /// Ends the sign-ins that a logout token of a provider names (OpenID Connect Back-Channel Logout 1.0
-    /// §2.7). With `sub` alone, also ends the user's grants.
+    /// §2.7). With `sub` alone, ends all access of the user until the next sign-in at the provider.
     ///
     /// # Errors
     /// When the store fails. The provider can repeat the token.
@@ -109,19 +109,16 @@ impl Sealgate {
             Some(id) => {
                 let link = SourceLink { source: source.name().clone(), id };
                 // Nothing to end: the user has never signed in here.
-                let Some(user) = self.store.user_by_source_link(&link).await? else { return Ok(Some(Vec::new())) };
+                let user = self.store.user_by_source_link(&link).await?;
+                let is_of_origin = |user: &User| user.source.as_ref().is_some_and(|own| source.is_origin_of(own));
+                let Some(user) = user.filter(is_of_origin) else { return Ok(Some(Vec::new())) };
                 Some(user.sub)
             }
             None => None,
         };
         let ended = match (&token.sid, user) {
             (Some(sid), user) => self.store.end_sign_ins_with_sid(source.name(), sid, user).await?,
-            (None, Some(user)) => {
-                // The order matters: a session could create a grant.
-                let ended = self.store.end_sign_ins_of_user(user).await?;
-                self.store.end_grants_of_user(user, EndReason::Source, self.clock.now()).await?;
-                ended
-            }
+            (None, Some(user)) => self.store.withdraw_confirmation(source.name(), user, self.clock.now()).await?,
             (None, None) => {
                 tracing::warn!(upstream = %source.name(), "refused a logout token without sid: users are not identified \
                     by sub here; have the provider send sid");
