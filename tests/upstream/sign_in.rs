@@ -114,10 +114,12 @@ async fn errors_of_the_provider_are_told_apart() {
     };
     assert_eq!(sign_in("access_denied").await, UpstreamRefusal::Denied);
     assert_eq!(sign_in("login_required").await, UpstreamRefusal::InteractionRequired);
-    assert_eq!(sign_in("temporarily_unavailable").await.as_str(), "answer");
-    assert_eq!(sign_in("invalid_scope").await.as_str(), "client");
-    let UpstreamRefusal::Unavailable(fault) = sign_in("<script>").await else { panic!() };
-    assert!(!fault.to_string().contains("script"), "{fault}");
+    // The browser brings the error, so it is no outage.
+    for (error, kind) in [("temporarily_unavailable", "answer"), ("invalid_scope", "client"), ("<script>", "answer")] {
+        let UpstreamRefusal::Refused(fault) = sign_in(error).await else { panic!("{error}") };
+        assert_eq!(fault.kind().as_str(), kind, "{error}");
+        assert!(!fault.to_string().contains("script"), "{fault}");
+    }
     let nothing = CallbackAnswer { code: None, error: None, iss: None };
     assert_eq!(invalid(client.provider.sign_in(&nothing, &secrets.trip()).await), "no_code");
     let long = "c".repeat(5000);

@@ -22,7 +22,7 @@ const SAVE_ATTEMPTS: u32 = 10;
 /// Result of confirming one sign-in.
 #[derive(Debug)]
 pub enum Refreshed {
-    /// The sign-in has ended, or its refresh token cannot be opened. The provider was not asked.
+    /// The sign-in has ended, or its refresh token cannot be opened.
     Absent,
     /// The provider has answered.
     Answered(UpstreamRefreshOutcome),
@@ -87,12 +87,11 @@ impl Sealgate {
                 UpstreamRefreshOutcome::Lost
             }
             Err(UpstreamRefusal::Ended) => {
-                if self.store.has_refresh_token(place, &own.sealed).await? {
-                    self.end_access(source, &own, &UpstreamRefusal::Ended).await?
-                } else {
-                    // Meanwhile, a new sign-in has replaced the token.
-                    UpstreamRefreshOutcome::Lost
+                // Meanwhile, the sign-in may have ended, or a new one may have replaced the token.
+                if !self.store.has_refresh_token(place, &own.sealed).await? {
+                    return Ok(Refreshed::Absent);
                 }
+                self.end_access(source, &own, &UpstreamRefusal::Ended).await?
             }
             Err(UpstreamRefusal::Unavailable(fault)) => {
                 tracing::error!(%upstream, %fault, "the OpenID provider cannot confirm a sign-in");
