@@ -98,7 +98,7 @@ fn upstream(
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
     let example = match kind {
         UpstreamKind::Google => Some("{ hd = \"example.com\" }"),
-        UpstreamKind::GitHub => Some("{ orgs = \"example\" }"),
+        UpstreamKind::GitHub => Some("{ org_ids = \"12345\" }"),
         _ => None,
     };
     if let Some(example) = example.filter(|_| arrival == UpstreamArrival::Create && !section.has("required")) {
