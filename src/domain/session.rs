@@ -85,7 +85,7 @@ pub struct OpenIdSession {
     /// Refresh token, sealed. `None` if the provider issued none, or if it cannot be sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Sealed>,
-    /// Time at which the provider answered last.
+    /// Time of the last request that the provider has answered.
     pub at: UnixTime,
 }
 

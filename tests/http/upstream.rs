@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use sealgate_domain::session::{Session, SessionCookie};
 use sealgate_domain::source::SourceName;
-use sealgate_store::UpstreamTokenKind;
 use sealgate_store::engine::Engine;
+use sealgate_store::{SignInPlace, UpstreamTokenKind};
 use sealgate_system::clock::Clock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -447,4 +447,47 @@ async fn many_groups_of_the_provider_are_stored() {
     world.tokens(&world.provider.browser()).await;
     let user = world.provider.sealgate.store.user_by_sign_in_name("anna@acme.test").await.unwrap().unwrap();
     assert_eq!(user.source.unwrap().groups.len(), 150);
+}
+
+/// The logout token arrives before the session is stored.
+#[tokio::test]
+async fn a_session_that_ends_during_the_sign_in_is_not_created() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    let page = browser.open("/account").await;
+    world.upstream.state().hangs = true;
+    let end = async {
+        while world.upstream.state().hanging == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
+        world.upstream.state().hangs = false;
+    };
+    tokio::join!(world.sign_in(&browser, &page), end);
+    assert!(is_sign_in(&browser.open("/account").await));
+    // A later sign-in has another answer, even with the same session.
+    world.provider.wait(1);
+    let page = browser.open("/account").await;
+    world.sign_in(&browser, &page).await;
+    assert_eq!(browser.open("/account").await.status, 200);
+}
+
+/// Another sign-in in the browser moves the session to another id while the provider answers.
+#[tokio::test]
+async fn a_new_refresh_token_follows_a_session_that_has_moved() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    world.tokens(&browser).await;
+    let before = world.session(&browser).await;
+    let sign_in = before.sign_ins[0].clone();
+    let (subject, token) = (sign_in.subject, sign_in.upstream.unwrap().refresh_token.unwrap());
+    add_otto(&world, &browser).await;
+    let after = world.session(&browser).await;
+    assert_ne!(before.id, after.id);
+    let store = &world.provider.sealgate.store;
+    let place = SignInPlace { session: before.id, subject };
+    assert!(store.change_upstream_session(place, &token, |own| own.refresh_token = None).await.unwrap());
+    let own = world.session(&browser).await.sign_in_of(subject).unwrap().upstream.clone().unwrap();
+    assert_eq!(own.refresh_token, None);
+    assert!(!store.change_upstream_session(place, &token, |_| ()).await.unwrap());
 }

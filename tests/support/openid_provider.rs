@@ -169,12 +169,11 @@ fn serve(mut stream: TcpStream, own: SocketAddr, state: &Mutex<State>, stop: &At
         "/jwks" => json_answer("200 OK", &key_set(&[key])),
         "/authorize" => authorize(&mut state.lock().unwrap(), pairs(query), &issuer),
         "/token" => {
-            let hangs = {
+            {
                 let mut state = state.lock().unwrap();
                 state.hanging += usize::from(state.hangs);
-                state.hangs
-            };
-            while hangs && !stop.load(Ordering::SeqCst) {
+            }
+            while state.lock().unwrap().hangs && !stop.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(50));
             }
             let answer = token(&mut state.lock().unwrap(), pairs(&body), &issuer, key);

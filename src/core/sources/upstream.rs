@@ -189,7 +189,7 @@ impl Sealgate {
         trip: &Trip<'_>,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
-        let (source, begun) = (attempt.source, Instant::now());
+        let (source, begun, requested_at) = (attempt.source, Instant::now(), self.clock.now());
         let Some(place) = source.places.take(attempt.sender) else {
             self.report_upstream(source, &CROWDED, begun);
             return Ok(Err(UpstreamProblem::Unavailable.into()));
@@ -199,7 +199,7 @@ impl Sealgate {
         let seconds = begun.elapsed().as_secs_f64();
         let arrived = match signed_in {
             // The sign-in says nothing about the users who are signed in, so it is no answer about them.
-            Ok(signed_in) => self.admit(attempt, signed_in, &event).await?,
+            Ok(signed_in) => self.admit(attempt, signed_in, requested_at, &event).await?,
             Err(refusal) => Err(refused(source, &refusal).into()),
         };
         let outcome =
@@ -213,6 +213,7 @@ impl Sealgate {
         &self,
         attempt: &UpstreamAttempt<'_>,
         signed_in: UpstreamSignIn,
+        requested_at: UnixTime,
         event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, now) = (attempt.source, self.clock.now());
@@ -245,7 +246,7 @@ impl Sealgate {
             sid,
             id_token: seal(UpstreamTokenKind::Id, id_token),
             refresh_token: seal(UpstreamTokenKind::Refresh, refresh_token),
-            at: now,
+            at: requested_at,
         };
         Ok(Ok(UpstreamArrived { user, steps: AuthenticationSteps::from_step(step), session }))
     }

@@ -117,7 +117,11 @@ impl Sealgate {
             None => None,
         };
         let ended = match (&token.sid, user) {
-            (Some(sid), user) => self.store.end_sign_ins_with_sid(source.name(), sid, user).await?,
+            (Some(sid), user) => {
+                // First, so that a sign-in that is stored meanwhile finds it.
+                self.store.note_ended_sid(source.name(), sid, self.clock.now()).await?;
+                self.store.end_sign_ins_with_sid(source.name(), sid, user).await?
+            }
             (None, Some(user)) => self.store.withdraw_confirmation(source.name(), user, self.clock.now()).await?,
             (None, None) => {
                 tracing::warn!(upstream = %source.name(), "refused a logout token without sid: users are not identified \

@@ -299,6 +299,12 @@ pub(crate) fn logout_token(source: &SourceName, jti: &str) -> Key {
     once(&SecretHash::for_secret(hash.as_bytes()))
 }
 
+/// Key of the time at which an OpenID provider has ended a session. No `jti` contains a zero byte before
+/// it.
+pub(crate) fn ended_upstream_session(source: &SourceName, sid: &str) -> Key {
+    logout_token(source, &format!("\0sid {sid}"))
+}
+
 /// Key of an audit event. The newest sorts first.
 pub(crate) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::engine::{Changes, Key};
 use crate::format::table::{Indexed, Table};
@@ -19,6 +20,10 @@ use sealgate_domain::user::Subject;
 /// Maximum number of sign-ins of one user that are confirmed with a refresh token. The confirmation
 /// counts for all sign-ins of the user.
 const MAX_REFRESHABLE: usize = 20;
+
+/// Maximum time between the answer of a provider and the end of the sign-in with it, which may need a
+/// second factor.
+const MAX_SIGN_IN: Duration = Duration::from_hours(1);
 
 /// Sign-in of one user in one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,6 +189,21 @@ impl Store {
         // On a conflict, another request has recorded the same token.
         let _ = self.commit(changes).await?;
         Ok(())
+    }
+
+    /// Records that a provider has ended a session, for sign-ins that are not stored yet.
+    pub async fn note_ended_sid(&self, source: &SourceName, sid: &str, now: UnixTime) -> Result<(), StoreError> {
+        let key = table::ended_upstream_session(source, sid);
+        let expiry = table::expiry(now.plus(MAX_SIGN_IN), &key);
+        let put = vec![(key, record::encode(&now)?), (expiry, Vec::new())];
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// Returns whether the provider has ended the session of a sign-in since its answer was requested.
+    pub async fn has_ended(&self, own: &OpenIdSession) -> Result<bool, StoreError> {
+        let Some(sid) = &own.sid else { return Ok(false) };
+        let ended = self.load::<UnixTime>(table::ended_upstream_session(&own.source, sid)).await?;
+        Ok(ended.is_some_and(|ended| ended.value >= own.at))
     }
 
     /// Returns the sign-ins at a provider that have a refresh token, at most 20 of a user: the newest.
