@@ -139,7 +139,7 @@ pub struct UserSource {
     pub changed_at: UnixTime,
     /// Time at which an OpenID provider last confirmed the account, rounded: see
     /// [`UserSource::confirm`]. `None` for accounts in directories, which are read in the
-    /// background.
+    /// background, and for users who need a sign-in at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<UnixTime>,
     /// Origin of the id at an OpenID provider. `None` for accounts in directories, for users who were
@@ -180,7 +180,7 @@ impl User {
 impl UserSource {
     /// Returns whether the source is an OpenID provider, and not a directory.
     pub fn is_upstream(&self) -> bool {
-        self.confirmed_at.is_some()
+        self.confirmed_at.is_some() || self.origin.is_some()
     }
 
     /// Returns whether the id may come from this origin. The origin of a user who was linked is that of
@@ -192,16 +192,12 @@ impl UserSource {
     /// Withdraws the last confirmation of an OpenID provider: the user has no access before the next
     /// sign-in there. Returns whether there was a confirmation.
     pub fn withdraw_confirmation(&mut self) -> bool {
-        let is_confirmed = self.confirmed_at.is_some_and(|at| at != UNCONFIRMED);
-        if is_confirmed {
-            self.confirmed_at = Some(UNCONFIRMED);
-        }
-        is_confirmed
+        self.confirmed_at.take().is_some()
     }
 
     /// Returns whether an OpenID provider has confirmed the account within `valid_for`.
     pub fn is_confirmed(&self, now: UnixTime, valid_for: Duration) -> bool {
-        self.confirmed_at.is_some_and(|at| at != UNCONFIRMED && now.since(at) < valid_for)
+        self.confirmed_at.is_some_and(|at| now.since(at) < valid_for)
     }
 
     /// Records that the OpenID provider has confirmed the account at `now`. Changes nothing if the
@@ -215,9 +211,6 @@ impl UserSource {
         }
     }
 }
-
-/// Time of the confirmation of a user whose confirmation was withdrawn.
-const UNCONFIRMED: UnixTime = UnixTime::from_seconds(0);
 
 /// Report of a source about a user.
 #[derive(Debug, Clone, PartialEq, Eq)]

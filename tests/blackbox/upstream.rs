@@ -209,6 +209,7 @@ async fn a_user_of_an_openid_provider_reaches_the_application_with_the_groups_of
     assert!(page.body.contains("sign in at <bdi>Acme</bdi>") && !page.body.contains("password-submit"), "{page:?}");
     let page = anna.open(&world.instance.url("/account")).await;
     assert!(page.body.contains("account at <bdi>Acme</bdi>"), "{page:?}");
+    assert!(page.body.contains("Confirmed by the provider: "), "{page:?}");
     let output = world
         .instance
         .try_run(&["user", "set-password", "anna@acme.test", "--password-stdin"], "a new long password\n");
