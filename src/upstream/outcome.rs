@@ -61,7 +61,8 @@ pub struct UpstreamSignIn {
     pub level: Option<AssuranceLevel>,
     /// Methods of the authentication, only values of RFC 8176.
     pub amr: Vec<String>,
-    /// Session at the provider, for logout tokens.
+    /// Claim `sub` of the ID token and session at the provider, for logout tokens. `None` for GitHub.
+    pub sub: Option<String>,
     pub sid: Option<String>,
     /// ID token, for the end of the session at the provider. `None` for GitHub.
     pub id_token: Option<SecretString>,

@@ -491,3 +491,25 @@ async fn a_new_refresh_token_follows_a_session_that_has_moved() {
     assert_eq!(own.refresh_token, None);
     assert!(!store.change_upstream_session(place, &token, |_| ()).await.unwrap());
 }
+
+#[tokio::test]
+async fn a_logout_token_names_a_user_also_if_the_id_is_another_claim() {
+    let world = World::start("subject_claim = \"employee\"", "").await;
+    let enter = async |number: &str| {
+        let claims =
+            json!({ "sub": format!("sub-{number}"), "employee": number, "email": format!("{number}@acme.test") });
+        identify(&world, claims);
+        let browser = world.provider.browser();
+        world.tokens(&browser).await;
+        browser
+    };
+    let (one, other) = (enter("4711").await, enter("4712").await);
+    // The id is not the claim `sub` of the token.
+    assert_eq!(send_logout(&world, &json!({ "sub": "4711" })).await, 200);
+    assert_eq!(one.open("/account").await.status, 200);
+    assert_eq!(send_logout(&world, &json!({ "sub": "sub-4711" })).await, 200);
+    let page = one.open("/account").await;
+    assert!(is_sign_in(&page), "{page:?}");
+    assert!(!is_sign_in(&other.open("/account").await));
+    assert_eq!(send_logout(&world, &json!({})).await, 400);
+}

@@ -134,6 +134,11 @@ impl OpenIdSource {
         user.may_be_of(&self.origin)
     }
 
+    /// Returns whether the claim `sub` is the id of a user.
+    pub(super) fn has_sub_as_id(&self) -> bool {
+        self.settings().claims.subject == "sub"
+    }
+
     /// Returns the time at which the provider last answered.
     pub fn answered_at(&self) -> UnixTime {
         UnixTime::from_seconds(self.answered_at.load(Ordering::Relaxed))
@@ -217,7 +222,7 @@ impl Sealgate {
         event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, now) = (attempt.source, self.clock.now());
-        let UpstreamSignIn { entry, auth_time, level, amr, sid, id_token, refresh_token } = signed_in;
+        let UpstreamSignIn { entry, auth_time, level, amr, sub, sid, id_token, refresh_token } = signed_in;
         if !attempt.begun.is_recent(attempt.required, auth_time, now) {
             return Ok(Err(UpstreamProblem::NotRecent.into()));
         }
@@ -243,6 +248,7 @@ impl Sealgate {
         };
         let session = OpenIdSession {
             source: source.name().clone(),
+            sub: sub.filter(|_| !source.has_sub_as_id()),
             sid,
             id_token: seal(UpstreamTokenKind::Id, id_token),
             refresh_token: seal(UpstreamTokenKind::Refresh, refresh_token),

@@ -85,9 +85,7 @@ impl Sealgate {
             tracing::warn!(%upstream, reason = "used", "refused a logout token that was accepted before");
             return Ok(UpstreamLogoutOutcome::Refused);
         }
-        let Some(ended) = self.end_named_sign_ins(source, &token).await? else {
-            return Ok(UpstreamLogoutOutcome::Refused);
-        };
+        let ended = self.end_named_sign_ins(source, &token).await?;
         // After the end, so that the provider can repeat a token for which the store failed.
         self.store.use_logout_token(upstream, &token.jti, token.ends_at).await?;
         for SignInPlace { session, subject } in ended {
@@ -97,43 +95,44 @@ impl Sealgate {
         Ok(UpstreamLogoutOutcome::Accepted)
     }
 
-    /// Ends the sign-ins of a valid logout token. Returns `None` if the token names a user in a way that
-    /// is not configured.
+    /// Ends the sign-ins of a valid logout token.
     async fn end_named_sign_ins(
         &self,
         source: &OpenIdSource,
         token: &UpstreamLogoutToken,
-    ) -> Result<Option<Vec<SignInPlace>>, Failure> {
-        let has_sub_as_id = source.settings().claims.subject == "sub";
-        let user = match token.sub.clone().filter(|_| has_sub_as_id) {
+    ) -> Result<Vec<SignInPlace>, Failure> {
+        let (name, now) = (source.name(), self.clock.now());
+        // If `sub` is not the id of a user, only the sign-ins of the user know it.
+        let user = match token.sub.clone().filter(|_| source.has_sub_as_id()) {
             Some(id) => {
-                let link = SourceLink { source: source.name().clone(), id };
-                // Nothing to end: the user has never signed in here.
-                let user = self.store.user_by_source_link(&link).await?;
+                let user = self.store.user_by_source_link(&SourceLink { source: name.clone(), id }).await?;
                 let is_of_origin = |user: &User| user.source.as_ref().is_some_and(|own| source.is_origin_of(own));
-                let Some(user) = user.filter(is_of_origin) else { return Ok(Some(Vec::new())) };
+                // Nothing to end: the user has never signed in here.
+                let Some(user) = user.filter(is_of_origin) else { return Ok(Vec::new()) };
                 Some(user.sub)
             }
             None => None,
         };
-        let ended = match (&token.sid, user) {
+        let mut ended = Vec::new();
+        match (&token.sid, user) {
             (Some(sid), user) => {
                 // First, so that a sign-in that is stored meanwhile finds it.
-                self.store.note_ended_sid(source.name(), sid, self.clock.now()).await?;
-                self.store.end_sign_ins_with_sid(source.name(), sid, user).await?
+                self.store.note_ended_sid(name, sid, now).await?;
+                ended = self.store.end_sign_ins_with_sid(name, sid, user).await?;
             }
-            (None, Some(user)) => self.store.withdraw_confirmation(source.name(), user, self.clock.now()).await?,
+            (None, Some(user)) => ended = self.store.withdraw_confirmation(name, user, now).await?,
             (None, None) => {
-                tracing::warn!(upstream = %source.name(), "refused a logout token without sid: users are not identified \
-                    by sub here; have the provider send sid");
-                return Ok(None);
+                let sub = token.sub.as_ref().and_then(|sub| str::from_utf8(sub.as_bytes()).ok()).unwrap_or_default();
+                for user in self.store.users_with_upstream_sub(name, sub).await? {
+                    ended.extend(self.store.withdraw_confirmation(name, user, now).await?);
+                }
             }
-        };
+        }
         let users = ended.iter().map(|ended| ended.subject).chain(user);
         for user in users.collect::<std::collections::BTreeSet<_>>() {
             // Otherwise a sign-in that waits for its second factor could be completed afterwards.
             self.store.end_partial_sign_ins(user).await?;
         }
-        Ok(Some(ended))
+        Ok(ended)
     }
 }

@@ -546,6 +546,12 @@ pub(crate) fn of_upstream_session(source: &SourceName, sid: &str) -> Key {
     key(Table::Index, &[b"o", hash.as_bytes()])
 }
 
+/// Prefix of the index entries of the sessions with a sign-in that has this `sub` at an OpenID provider,
+/// where the id of the user is another claim. No `sid` contains a zero byte before it.
+pub(crate) fn of_upstream_subject(source: &SourceName, sub: &str) -> Key {
+    of_upstream_session(source, &format!("\0sub {sub}"))
+}
+
 /// Prefix of the index entries of the application sessions that depend on a session.
 pub(crate) fn app_sessions_of(parent: SessionId) -> Key {
     key(Table::Index, &[b"s", parent.as_bytes()])

@@ -2,7 +2,7 @@
 //! reads replace their refresh tokens.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::engine::{Changes, Key};
@@ -79,6 +79,27 @@ impl Store {
         let ended = self.end_sign_ins_of_user(user).await?;
         self.end_grants_of_user(user, EndReason::Source, now).await?;
         Ok(ended)
+    }
+
+    /// Returns the users of the sign-ins with this `sub` at a provider, where their id is another claim.
+    pub async fn users_with_upstream_sub(
+        &self,
+        source: &SourceName,
+        sub: &str,
+    ) -> Result<BTreeSet<Subject>, StoreError> {
+        let (prefix, mut after, mut found) = (table::of_upstream_subject(source, sub), None::<Key>, BTreeSet::new());
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(found) };
+            after = Some(last.clone());
+            for id in rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes) {
+                let Some(session) = self.session(id).await? else { continue };
+                let has_sub = |own: &OpenIdSession| own.source == *source && own.sub.as_deref() == Some(sub);
+                let sign_ins = session.value.sign_ins.iter();
+                let of_sub = sign_ins.filter(|known| known.upstream.as_deref().is_some_and(has_sub));
+                found.extend(of_sub.map(|known| known.subject));
+            }
+        }
     }
 
     async fn set_unconfirmed(&self, source: &SourceName, user: Subject) -> Result<(), StoreError> {
