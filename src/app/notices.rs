@@ -44,7 +44,7 @@ async fn queue_notice(
 ) -> Result<(), StoreError> {
     let store = &sealgate.store;
     // A user without an address receives no notification.
-    let Some(email) = store.user(subject).await?.and_then(|user| user.email) else { return Ok(()) };
+    let Some(email) = store.user(subject).await?.and_then(|user| user.own_email().cloned()) else { return Ok(()) };
     let now = sealgate.clock.now();
     let entropy = sealgate.entropy.as_ref();
     let language = notice_context.language.unwrap_or(sealgate.config.pages.default_language);

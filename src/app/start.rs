@@ -22,9 +22,10 @@ use sealgate_config::{Config, StoreConfig};
 use sealgate_core::client_keys::ClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
-use sealgate_core::tokens::trusted;
+use sealgate_core::tokens::{documents, trusted};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{Challenges, Resolver, TokenKeys, inherited_sockets};
+use sealgate_gateway::max_login_threads;
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer, SignError};
 use sealgate_store::Store;
 use sealgate_store::engine::{CommitObserver, Engine, Heartbeat, RerunCause};
@@ -122,6 +123,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
             Background::new("outbox", |stop| outbox::run(mailing, stop)),
             Background::new("certificate orders", |stop| certificates::run(ordering, presented, stop)),
         ],
+        waiting_threads: waiting_threads(config),
         stopped: Box::new(move || {
             Box::pin(async move {
                 if let Some(exporter) = last_traces {
@@ -152,6 +154,16 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
     server.add_background(Background::new("admin socket", serve));
     Ok(server.run(signal).map_err(line)?)
+}
+
+/// Returns the maximum number of threads that wait for other servers at the same time. Without threads of
+/// their own, slow servers would delay the work of all users.
+fn waiting_threads(config: &Config) -> usize {
+    let providers = config.upstreams.len() * sealgate_upstream::MAX_THREADS;
+    let logins: usize = config.apps.iter().filter_map(|app| app.login.as_ref()).map(max_login_threads).sum();
+    let documents = if config.registration.document_hosts.is_empty() { 0 } else { documents::MAX_WAITING };
+    let keys = if config.trusted_issuers.is_empty() { 0 } else { trusted::MAX_FETCHES };
+    providers + logins + documents + keys
 }
 
 async fn read_trusted(sealgate: Arc<Sealgate>, stop: Stop) {

@@ -17,6 +17,7 @@ use sealgate_core::sources::{OpenIdSource, Refreshed};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 use sealgate_store::{LEASE_LENGTH, LeaseName, SignInPlace, StoreError};
 use sealgate_system::metrics::UpstreamRefreshOutcome;
 
@@ -28,7 +29,8 @@ const CONCURRENCY: usize = 4;
 /// ones of the next round.
 const MIN_ROUND: Duration = Duration::from_mins(1);
 
-/// Number of failures in a row after which the provider counts as away, and the round ends.
+/// Number of different users for whom the provider has given no answer, with no answer in between, after
+/// which it counts as away, and the round ends.
 const MAX_FAILURES: usize = 8;
 
 /// Pause after a round in which the provider did not answer.
@@ -95,7 +97,8 @@ struct Known {
 #[derive(Default)]
 struct Tally {
     answers: usize,
-    failures_in_a_row: usize,
+    /// Users without an answer since the last answer.
+    failing: HashSet<Subject>,
     failures: usize,
     /// Whether the store failed.
     is_broken: bool,
@@ -155,7 +158,7 @@ impl Keeper {
         let (mut waiting, mut running, mut tally) = (places.into_iter(), JoinSet::new(), Tally::default());
         loop {
             while running.len() < CONCURRENCY
-                && tally.failures_in_a_row < MAX_FAILURES
+                && tally.failing.len() < MAX_FAILURES
                 && Instant::now() < deadline
                 && self.may_ask()
                 && let Some(place) = waiting.next()
@@ -191,13 +194,13 @@ impl Keeper {
             Ok(Refreshed::Answered(outcome)) => {
                 known.doubt = None;
                 tally.answers += 1;
-                tally.failures_in_a_row = 0;
+                tally.failing.clear();
                 outcome
             }
             Ok(Refreshed::Unavailable { doubt }) => {
                 known.doubt = doubt.or(known.doubt);
                 tally.failures += 1;
-                tally.failures_in_a_row += 1;
+                tally.failing.insert(place.subject);
                 UpstreamRefreshOutcome::Unavailable
             }
             Err(error) => {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use url::Host;
 
+use crate::profile::is_visible;
 use crate::user::Email;
 
 /// Maximum length of the local part (RFC 5321 §4.5.3.1.1), the domain (§4.5.3.1.2) and a label (RFC
@@ -49,6 +50,17 @@ impl MailAddress {
         is_valid.then(|| Self { local: local.to_owned(), domain })
     }
 
+    /// Parses an address that a source of users has reported. Returns `None` if some mail servers would
+    /// reject it, or if its domain is written in another form, such as with full-width letters:
+    /// applications could read it as the address of another user.
+    pub fn reported(text: &str) -> Option<(Email, Self)> {
+        let email = Email::parse(text).filter(|email| is_visible(email.as_str()))?;
+        let address = Self::from_email(&email)?;
+        let domain = email.as_str().rsplit_once('@').map(|(_, domain)| domain)?;
+        let is_plain = domain.eq_ignore_ascii_case(address.domain()) || address.is_international();
+        is_plain.then_some((email, address))
+    }
+
     /// Returns the local part.
     pub fn local(&self) -> &str {
         &self.local
@@ -89,6 +101,18 @@ mod tests {
             ("root@localhost", "root@localhost"),
         ] {
             assert_eq!(sent_to(typed).as_deref(), Some(sent), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_source_reports_addresses_in_one_spelling() {
+        for text in ["anna@example.com", "Anna@Example.COM", "anna@çağrı.example", "anna@xn--ar-3ia9t9c.example"] {
+            assert_eq!(MailAddress::reported(text).map(|(email, _)| email), Email::parse(text), "{text}");
+        }
+        for text in
+            ["a@b,x", "<a@b>", "a@b.", "a@\u{ff42}.com", "a@b\u{3002}com", "\u{ff41}@b.com", "a@b.com\u{200b}", "a b"]
+        {
+            assert_eq!(MailAddress::reported(text), None, "{text}");
         }
     }
 

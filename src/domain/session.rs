@@ -76,6 +76,9 @@ pub struct SignIn {
 pub struct OpenIdSession {
     /// Name of the provider.
     pub source: SourceName,
+    /// Claim `sub` of the ID token, if the user's id is another claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
     /// Claim `sid` of the ID token (OpenID Connect Back-Channel Logout 1.0 §2.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
@@ -85,7 +88,7 @@ pub struct OpenIdSession {
     /// Refresh token, sealed. `None` if the provider issued none, or if it cannot be sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Sealed>,
-    /// Time at which the provider answered last.
+    /// Time of the last request that the provider has answered.
     pub at: UnixTime,
 }
 

@@ -139,18 +139,39 @@ pub struct UserSource {
     pub changed_at: UnixTime,
     /// Time at which an OpenID provider last confirmed the account, rounded: see
     /// [`UserSource::confirm`]. `None` for accounts in directories, which are read in the
-    /// background.
+    /// background, and for users who need a sign-in at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<UnixTime>,
+    /// Origin of the id at an OpenID provider. `None` for accounts in directories, for users who were
+    /// linked and have not signed in since, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<SourceIdOrigin>,
+}
+
+/// Issuer and claim from which the id of a user at an OpenID provider comes. The same id of another
+/// issuer, or in another claim, may be that of another user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceIdOrigin {
+    pub issuer: String,
+    pub subject_claim: String,
+}
+
+/// Terms of a report by an OpenID provider.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderTerms<'a> {
+    /// Time for which the report is valid.
+    pub valid_for: Duration,
+    pub origin: &'a SourceIdOrigin,
 }
 
 impl User {
     /// Returns whether this user differs from `before` only in the time at which an OpenID provider
-    /// confirmed the account.
+    /// confirmed the account, and in the origin of the id.
     pub fn is_confirmation_of(&self, before: &Self) -> bool {
         let mut confirmed = before.clone();
         if let (Some(confirmed), Some(own)) = (&mut confirmed.source, &self.source) {
             confirmed.confirmed_at = own.confirmed_at;
+            confirmed.origin.clone_from(&own.origin);
         }
         confirmed == *self
     }
@@ -159,7 +180,19 @@ impl User {
 impl UserSource {
     /// Returns whether the source is an OpenID provider, and not a directory.
     pub fn is_upstream(&self) -> bool {
-        self.confirmed_at.is_some()
+        self.confirmed_at.is_some() || self.origin.is_some()
+    }
+
+    /// Returns whether the id may come from this origin. The origin of a user who was linked is that of
+    /// the next sign-in.
+    pub fn may_be_of(&self, origin: &SourceIdOrigin) -> bool {
+        self.origin.as_ref().is_none_or(|own| own == origin)
+    }
+
+    /// Withdraws the last confirmation of an OpenID provider: the user has no access before the next
+    /// sign-in there. Returns whether there was a confirmation.
+    pub fn withdraw_confirmation(&mut self) -> bool {
+        self.confirmed_at.take().is_some()
     }
 
     /// Returns whether an OpenID provider has confirmed the account within `valid_for`.
@@ -198,9 +231,14 @@ pub struct SourceEntry {
 impl SourceEntry {
     /// Returns the user that a source has reported for the first time.
     ///
-    /// `valid_for` is the time for which the report of an OpenID provider is valid. `None` for
-    /// directories.
-    pub fn new_user(&self, source: &SourceName, sub: Subject, valid_for: Option<Duration>, now: UnixTime) -> User {
+    /// `provider` has the terms of an OpenID provider. `None` for directories.
+    pub fn new_user(
+        &self,
+        source: &SourceName,
+        sub: Subject,
+        provider: Option<ProviderTerms<'_>>,
+        now: UnixTime,
+    ) -> User {
         let link = SourceLink { source: source.clone(), id: self.id.clone() };
         User {
             sub,
@@ -218,7 +256,8 @@ impl SourceEntry {
                 groups: self.groups.clone(),
                 state: self.state,
                 changed_at: now,
-                confirmed_at: valid_for.map(|_| now),
+                confirmed_at: provider.map(|_| now),
+                origin: provider.map(|provider| provider.origin.clone()),
             }),
             state: UserState::Enabled,
             created_at: now,
@@ -240,13 +279,13 @@ impl SourceEntry {
 
     /// Returns the user with the data of this report, or `None` if nothing differs.
     ///
-    /// Roles, local groups, the local state and the password remain unchanged. `valid_for` is as for
-    /// [`SourceEntry::new_user`].
+    /// Roles, local groups, the local state and the password remain unchanged. `provider` is as for
+    /// [`SourceEntry::new_user`]. The caller has compared the origin.
     pub fn applied_to(
         &self,
         user: &User,
         source: &SourceName,
-        valid_for: Option<Duration>,
+        provider: Option<ProviderTerms<'_>>,
         now: UnixTime,
     ) -> Option<User> {
         let mut next = user.clone();
@@ -260,14 +299,16 @@ impl SourceEntry {
         let changed_at = before.map_or(now, |source| source.changed_at);
         let confirmed_at = before.and_then(|source| source.confirmed_at);
         let (groups, state) = (self.groups.clone(), self.state);
-        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at };
+        let origin = before.and_then(|source| source.origin.clone());
+        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at, origin };
         next.source = Some(reported.clone());
         if next != *user {
             next.updated_at = now;
             reported.changed_at = now;
         }
-        if let Some(valid_for) = valid_for {
+        if let Some(ProviderTerms { valid_for, origin }) = provider {
             reported.confirm(now, valid_for);
+            reported.origin = Some(origin.clone());
         }
         next.source = Some(reported);
         (next != *user).then_some(next)

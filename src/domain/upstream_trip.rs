@@ -40,6 +40,8 @@ pub struct BegunTrip {
 pub enum UpstreamProblem {
     /// The user or the provider denied the sign-in (`access_denied`).
     Denied,
+    /// The provider returned an error. The sign-in can be repeated.
+    ProviderError,
     /// The provider cannot be reached. The sign-in can be repeated.
     Unavailable,
     /// The answer of the provider is not valid.
@@ -58,12 +60,15 @@ pub enum UpstreamProblem {
     Disabled,
     /// The request requires a recent sign-in, and the provider did not prove one.
     NotRecent,
+    /// The user's id comes from another issuer or claim than the configured ones.
+    OtherOrigin,
 }
 
 impl UpstreamProblem {
     /// All problems.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Denied,
+        Self::ProviderError,
         Self::Unavailable,
         Self::Invalid,
         Self::GroupsOverage,
@@ -73,12 +78,14 @@ impl UpstreamProblem {
         Self::Nameless,
         Self::Disabled,
         Self::NotRecent,
+        Self::OtherOrigin,
     ];
 
     /// Returns the name of the problem in the audit log and in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Denied => "denied",
+            Self::ProviderError => "provider_error",
             Self::Unavailable => "unavailable",
             Self::Invalid => "invalid",
             Self::GroupsOverage => "groups_overage",
@@ -88,6 +95,7 @@ impl UpstreamProblem {
             Self::Nameless => "nameless",
             Self::Disabled => "disabled",
             Self::NotRecent => "not_recent",
+            Self::OtherOrigin => "other_origin",
         }
     }
 }

@@ -224,6 +224,16 @@ impl User {
         address.or(self.username.as_ref().map(Username::as_str)).unwrap_or_default()
     }
 
+    /// Returns the e-mail address that counts as the user's: for the sign-in, in headers to
+    /// applications, and for messages.
+    ///
+    /// A source's address that is not verified is only displayed, because users may be able to enter the
+    /// address of another user there. An address of a local user was verified, or entered by an
+    /// administrator.
+    pub fn own_email(&self) -> Option<&Email> {
+        self.email.as_ref().filter(|_| self.email_verified || self.source.is_none())
+    }
+
     /// Returns whether the user has this e-mail address.
     pub fn has_email(&self, email: &Email) -> bool {
         self.email.as_ref().is_some_and(|own| own.lookup_key() == email.lookup_key())

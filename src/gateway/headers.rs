@@ -152,6 +152,8 @@ pub(super) fn identity_headers(
 
 /// Returns the value of an identity header, and the attribute that it comes from.
 ///
+/// An address that the user's source has not verified counts as missing.
+///
 /// The value is empty if the user lacks the attribute, or if the encoding cannot represent the
 /// username or the e-mail address.
 fn value_of(
@@ -159,7 +161,8 @@ fn value_of(
     wanted: IdentityValue,
     format: &config::IdentityHeaders,
 ) -> Result<(IdentityValue, Vec<u8>), UnwritableGroups> {
-    let address = || who.email().and_then(|(email, _)| encode_text(email, format.names, None));
+    // Applications identify users by it.
+    let address = || who.own_email().and_then(|email| encode_text(email, format.names, None));
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),

@@ -4,7 +4,7 @@
 use sealgate_config::RuleUser;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::service::ServiceClient;
-use sealgate_domain::user::User;
+use sealgate_domain::user::{Email, User};
 use sealgate_domain::username::Username;
 
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,14 @@ impl<'a> Principal<'a> {
             // Unverified addresses of other issuers' tokens are discarded earlier.
             Self::Foreign(foreign) => foreign.email.as_ref().map(|email| (email.as_str(), true)),
             Self::Client(_) => None,
+        }
+    }
+
+    /// Returns the e-mail address that applications receive: see [`User::own_email`].
+    pub(super) fn own_email(self) -> Option<&'a str> {
+        match self {
+            Self::Local(user) => user.own_email().map(Email::as_str),
+            Self::Foreign(_) | Self::Client(_) => self.email().map(|(email, _)| email),
         }
     }
 

@@ -11,7 +11,6 @@ use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_phone_number, is_vis
 use sealgate_domain::search_filter::SearchFilter;
 use sealgate_domain::source::{SourceEntry, SourceId};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::Email;
 use sealgate_domain::username::Username;
 use sealgate_system::clock::Clock;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -368,8 +367,8 @@ impl LdapDirectory {
         let username = entry.values(username_attribute(settings.kind));
         let texts = |name| entry.values(name).iter().filter_map(|value| std::str::from_utf8(value).ok());
         let username = username.iter().find_map(|name| Username::typed(std::str::from_utf8(name).ok()?));
-        let email = texts("mail").find_map(Email::parse).filter(|email| is_visible(email.as_str()));
-        let email_verified = email.as_ref().is_some_and(|email| is_own_address(settings, email));
+        let (email, address) = texts("mail").find_map(MailAddress::reported).unzip();
+        let email_verified = address.is_some_and(|address| settings.domains.iter().any(|own| own == address.domain()));
         let name = ["displayName", "cn"].into_iter().flat_map(texts).find_map(display_name);
         let stand_in = || {
             username.as_ref().map(ToString::to_string).or_else(|| email.as_ref().map(|email| email.as_str().to_owned()))
@@ -402,11 +401,6 @@ fn source_id(settings: &DirectorySettings, value: &[u8]) -> Option<SourceId> {
         return SourceId::from_bytes(&value.to_ascii_lowercase());
     }
     SourceId::from_bytes(value)
-}
-
-/// Returns whether the directory is responsible for the address.
-fn is_own_address(settings: &DirectorySettings, email: &Email) -> bool {
-    MailAddress::from_email(email).is_some_and(|address| settings.domains.iter().any(|own| own == address.domain()))
 }
 
 /// Returns the visible part of a name, at its maximum length. Returns `None` if it is empty.

@@ -46,6 +46,7 @@ impl Words {
     pub(super) fn upstream_problem(self, label: &str, problem: UpstreamProblem) -> Markup {
         match problem {
             UpstreamProblem::Denied => self.login_upstream_denied(label),
+            UpstreamProblem::ProviderError => self.login_upstream_error(label),
             UpstreamProblem::Unavailable => self.login_upstream_away(label),
             UpstreamProblem::Invalid => self.login_upstream_invalid(label),
             UpstreamProblem::GroupsOverage => self.login_upstream_groups(label),
@@ -55,6 +56,7 @@ impl Words {
             UpstreamProblem::Nameless => self.login_upstream_nameless(label),
             UpstreamProblem::Disabled => self.login_upstream_disabled(),
             UpstreamProblem::NotRecent => self.login_upstream_not_recent(label),
+            UpstreamProblem::OtherOrigin => self.login_upstream_other_origin(label),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Web {
 
     /// Creates a client like [`Web::with_authorities`] for the documents of an issuer on this host.
     ///
-    /// If the host has only public addresses, the client sends no requests to private addresses.
+    /// The client sends no requests to private addresses of other hosts.
     ///
     /// # Errors
     /// One line, if the authorities cannot be read.

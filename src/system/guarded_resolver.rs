@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Uri;
 use ureq::Error;
@@ -12,8 +11,9 @@ use ureq::unversioned::transport::NextTimeout;
 
 /// Resolver for the documents of one issuer.
 ///
-/// If the issuer's own host has only public addresses, no other host may have a private address.
-/// Otherwise the issuer's metadata could make this server send requests to internal services.
+/// Only the issuer's own host, which the operator has configured, may have private addresses. Otherwise
+/// the issuer's metadata could make this server send requests to internal services. The addresses of
+/// the issuer's host change nothing about other hosts, because the issuer may control them.
 ///
 /// A proxy of the environment resolves names itself, so its rules apply instead.
 #[derive(Debug)]
@@ -21,17 +21,20 @@ pub(crate) struct GuardedResolver {
     resolver: DefaultResolver,
     /// Host of the issuer, as in a URL.
     host: String,
-    /// Whether the last resolution of the issuer's host had only public addresses.
-    host_is_public: AtomicBool,
 }
 
-/// A host has an address in a private network.
+/// A host other than the issuer's has an address in a private network.
 #[derive(Debug)]
 struct PrivateAddress(IpAddr);
 
 impl fmt::Display for PrivateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the address {} is private, but the issuer is public; correct the provider's metadata", self.0)
+        write!(
+            f,
+            "the address {} is private, which only the host of the issuer may have; have the provider's metadata name \
+             that host",
+            self.0
+        )
     }
 }
 
@@ -40,19 +43,17 @@ impl std::error::Error for PrivateAddress {}
 impl GuardedResolver {
     pub(crate) fn new(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
-        Self { resolver: DefaultResolver::default(), host, host_is_public: AtomicBool::new(true) }
+        Self { resolver: DefaultResolver::default(), host }
     }
 
     /// Checks the addresses of a host.
     fn check(&self, host: &str, addresses: &[IpAddr]) -> Result<(), PrivateAddress> {
-        let private = addresses.iter().find(|address| !is_public(**address));
         if host.eq_ignore_ascii_case(&self.host) {
-            self.host_is_public.store(private.is_none(), Ordering::Relaxed);
             return Ok(());
         }
-        match private {
-            Some(address) if self.host_is_public.load(Ordering::Relaxed) => Err(PrivateAddress(*address)),
-            _ => Ok(()),
+        match addresses.iter().find(|address| !is_public(**address)) {
+            Some(address) => Err(PrivateAddress(*address)),
+            None => Ok(()),
         }
     }
 }
@@ -175,14 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_public_issuer_have_only_public_addresses() {
+    fn only_the_host_of_the_issuer_may_have_private_addresses() {
         let resolver = GuardedResolver::new("op.test");
         assert!(resolver.check("keys.test", &addresses(&["10.0.0.1"])).is_err(), "before the issuer is resolved");
         assert!(resolver.check("OP.test", &addresses(&["1.1.1.1"])).is_ok());
         assert!(resolver.check("keys.test", &addresses(&["1.0.0.1"])).is_ok());
         assert!(resolver.check("keys.test", &addresses(&["1.0.0.1", "169.254.169.254"])).is_err());
+        // The issuer controls its own name, so this changes nothing about other hosts.
+        assert!(resolver.check("op.test", &addresses(&["1.1.1.1", "10.0.0.1"])).is_ok());
         assert!(resolver.check("op.test", &addresses(&["10.0.0.1"])).is_ok());
-        assert!(resolver.check("keys.test", &addresses(&["10.0.0.2"])).is_ok(), "both are in a private network");
+        assert!(resolver.check("keys.test", &addresses(&["10.0.0.2"])).is_err());
     }
 
     #[test]

@@ -179,7 +179,12 @@ impl OpenIdProvider {
 
     fn explain_address(&self, user: &SourceEntry, claims: &Map<String, Value>, check: &mut UpstreamCheck) {
         let Some(email) = &user.email else {
-            return check.warn("email", "there is no usable claim email; request the scope email");
+            let text = if claims.contains_key("email") {
+                "the claim email is discarded, because mail servers refuse such an address; correct it at the provider"
+            } else {
+                "there is no claim email; request the scope email"
+            };
+            return check.warn("email", text);
         };
         if user.email_verified {
             return;

@@ -37,8 +37,8 @@ pub(crate) fn api(issuer: &str) -> String {
     if issuer == "https://github.com" { "https://api.github.com".to_owned() } else { format!("{issuer}/api/v3") }
 }
 
-/// Reads a user: `id`, `login`, `name`, the primary address, and `teams` and `orgs` if the settings use
-/// them. Blocking.
+/// Reads a user: `id`, `login`, `name`, the primary address, and `teams`, `orgs` and `org_ids` if the
+/// settings use them. Blocking.
 pub(crate) fn read_user(
     web: &Web,
     settings: &UpstreamSettings,
@@ -69,10 +69,12 @@ pub(crate) fn read_user(
         };
         claims.insert("teams".to_owned(), teams.iter().filter_map(team).collect());
     }
-    if is_used("orgs") {
+    if is_used("orgs") || is_used("org_ids") {
         let organizations = read_all(web, &format!("{api}/user/orgs?per_page={MAX_LISTED}"), token)?;
         let login = |organization: &Value| organization.get("login").cloned();
+        let id = |organization: &Value| Some(Value::String(organization.get("id")?.as_u64()?.to_string()));
         claims.insert("orgs".to_owned(), organizations.iter().filter_map(login).collect());
+        claims.insert("org_ids".to_owned(), organizations.iter().filter_map(id).collect());
     }
     Ok(claims)
 }

@@ -5,7 +5,7 @@
 //! either gives a complete and valid answer, or the answer is an [`UpstreamRefusal`].
 //!
 //! Requests block, so each runs on a thread that may block. A provider has a fixed number of these
-//! threads, so a provider that does not answer delays only its own users.
+//! threads ([`MAX_THREADS`]), so a provider that does not answer delays only its own users.
 
 mod check;
 mod credential;
@@ -25,3 +25,4 @@ pub use outcome::{
     UpstreamSignIn,
 };
 pub use provider::OpenIdProvider;
+pub use requests::MAX_THREADS;

@@ -61,7 +61,8 @@ pub struct UpstreamSignIn {
     pub level: Option<AssuranceLevel>,
     /// Methods of the authentication, only values of RFC 8176.
     pub amr: Vec<String>,
-    /// Session at the provider, for logout tokens.
+    /// Claim `sub` of the ID token and session at the provider, for logout tokens. `None` for GitHub.
+    pub sub: Option<String>,
     pub sid: Option<String>,
     /// ID token, for the end of the session at the provider. `None` for GitHub.
     pub id_token: Option<SecretString>,
@@ -98,6 +99,9 @@ pub struct UpstreamLogoutToken {
 pub enum UpstreamRefusal {
     /// The provider did not decide. The sign-in can be repeated.
     Unavailable(UpstreamFault),
+    /// The provider has answered this request with an error. The request may be the reason, so this says
+    /// nothing about other users.
+    Refused(UpstreamFault),
     /// The user or the provider has declined.
     Denied,
     /// The user must do something at the provider, but [`TripPrompt::None`] was requested.
@@ -168,7 +172,7 @@ impl UpstreamRefusal {
     /// Returns the name in logs and metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Unavailable(fault) => fault.kind().as_str(),
+            Self::Unavailable(fault) | Self::Refused(fault) => fault.kind().as_str(),
             Self::Denied => "denied",
             Self::InteractionRequired => "interaction_required",
             Self::Invalid(reason) => reason.as_str(),

@@ -167,6 +167,7 @@ impl OpenIdProvider {
         ];
         let tokens = self.tokens(known.as_ref(), form).await.map_err(|refusal| match refusal {
             TokenRefusal::Grant => UpstreamInvalid::Code.into(),
+            TokenRefusal::Refused(fault) => UpstreamRefusal::Refused(fault),
             TokenRefusal::Unavailable(fault) => UpstreamRefusal::Unavailable(fault),
         })?;
         let Some(known) = known else { return self.github_user(tokens).await };
@@ -187,6 +188,7 @@ impl OpenIdProvider {
             auth_time: token.auth_time,
             level: self.settings.claims.level(token.acr.as_deref()),
             amr: token.amr,
+            sub: Some(token.sub),
             sid: token.sid,
             id_token: tokens.id_token.map(SecretString::from),
             refresh_token: tokens.refresh_token.as_ref().map(into_secret_string),
@@ -200,8 +202,8 @@ impl OpenIdProvider {
     /// read, because the previous one is then no longer valid.
     ///
     /// # Errors
-    /// [`UpstreamRefusal::Ended`] if the provider has ended the user's access. All other errors say
-    /// nothing about the user.
+    /// [`UpstreamRefusal::Ended`] if the provider has ended the user's access. All other errors do not end
+    /// it. [`UpstreamRefusal::Unavailable`] says nothing about the user: the provider may be away.
     pub async fn refresh(
         &self,
         refresh_token: &SecretString,
@@ -230,6 +232,7 @@ impl OpenIdProvider {
         match self.tokens(known.as_ref(), form).await {
             Ok(tokens) => Ok((known, tokens)),
             Err(TokenRefusal::Grant) => Err(UpstreamRefusal::Ended),
+            Err(TokenRefusal::Refused(fault)) => Err(UpstreamRefusal::Refused(fault)),
             Err(TokenRefusal::Unavailable(fault)) => Err(UpstreamRefusal::Unavailable(fault)),
         }
     }
@@ -421,6 +424,7 @@ impl OpenIdProvider {
             auth_time: None,
             level: None,
             amr: Vec::new(),
+            sub: None,
             sid: None,
             id_token: None,
             refresh_token: tokens.refresh_token.as_ref().map(into_secret_string),
@@ -464,7 +468,8 @@ fn refusal_of(error: &str) -> UpstreamRefusal {
         // The text comes from the browser's URL, so it is not repeated.
         _ => (UpstreamFaultKind::Answer, "an unknown error", "check the provider"),
     };
-    UpstreamFault::new(kind, format!("the provider returned {word}; {remedy}")).into()
+    // The browser brings the error, so it is no proof that the provider is away.
+    UpstreamRefusal::Refused(UpstreamFault::new(kind, format!("the provider returned {word}; {remedy}")))
 }
 
 fn into_secret_string(secret: &Secret) -> SecretString {

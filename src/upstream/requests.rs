@@ -16,8 +16,9 @@ use sealgate_domain::oauth::upstream_metadata::MAX_METADATA_LENGTH;
 use sealgate_domain::secret::Secret;
 use sealgate_system::fetch::Web;
 
-/// Maximum number of threads that wait for one provider.
-const MAX_THREADS: usize = 8;
+/// Maximum number of threads that wait for one provider. The runtime must have them in addition to those
+/// for other work.
+pub const MAX_THREADS: usize = 8;
 
 /// Maximum number of operations that wait for one provider. Further operations fail at once.
 const MAX_OPERATIONS: usize = 64;

@@ -1,14 +1,13 @@
 //! Requests to the token endpoint (RFC 6749 §4.1.3, §5, §6), and to the UserInfo endpoint (OpenID
 //! Connect Core §5.3).
 
-use http::Response;
+use http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use crate::credential::ProviderCredential;
 use crate::fault::{UpstreamFault, UpstreamFaultKind};
 use crate::requests::{get_with_token, post_form};
-use sealgate_domain::oauth::id_token::MAX_ID_TOKEN_LENGTH;
 use sealgate_domain::oauth::strict_json;
 use sealgate_domain::oauth::upstream_metadata::ClientAuthentication;
 use sealgate_domain::profile::visible_part;
@@ -40,6 +39,9 @@ pub(crate) struct TokenAnswer {
 pub(crate) enum TokenRefusal {
     /// The code or the refresh token is not valid (`invalid_grant`).
     Grant,
+    /// The provider has answered with another error about this request. It says nothing about other
+    /// users.
+    Refused(UpstreamFault),
     Unavailable(UpstreamFault),
 }
 
@@ -74,7 +76,8 @@ fn parse_answer(endpoint: &str, response: &Response<Vec<u8>>) -> Result<TokenAns
     let members = members.and_then(|body| strict_json::object(body));
     // GitHub sends errors with status 200.
     if let Some(error) = members.as_ref().and_then(|members| members.get("error")) {
-        return Err(refusal(endpoint, error.as_str().unwrap_or_default(), members.as_ref()));
+        let is_decided = !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS;
+        return Err(refusal(endpoint, error.as_str().unwrap_or_default(), members.as_ref(), is_decided));
     }
     if status != 200 {
         return Err(answer(format!("the response has the status {status}, expected 200; check the provider")).into());
@@ -92,15 +95,17 @@ fn parse_answer(endpoint: &str, response: &Response<Vec<u8>>) -> Result<TokenAns
     let missing = || answer("the response has no access_token; check the provider".into());
     Ok(TokenAnswer {
         access_token: text("access_token", MAX_TOKEN_LENGTH)?.map(Secret::new).ok_or_else(missing)?,
-        id_token: text("id_token", MAX_ID_TOKEN_LENGTH)?,
+        // The check of the token refuses a longer one, which is no failure of the provider.
+        id_token: text("id_token", MAX_ANSWER_LENGTH)?,
         refresh_token: text("refresh_token", MAX_TOKEN_LENGTH)?.map(Secret::new),
     })
 }
 
-/// Returns the refusal for an error of the token endpoint (RFC 6749 §5.2).
-fn refusal(endpoint: &str, error: &str, members: Option<&Map<String, Value>>) -> TokenRefusal {
+/// Returns the refusal for an error of the token endpoint (RFC 6749 §5.2). `is_decided` is false if the
+/// status says that the provider could not decide.
+fn refusal(endpoint: &str, error: &str, members: Option<&Map<String, Value>>, is_decided: bool) -> TokenRefusal {
     // The last two are GitHub's words.
-    if matches!(error, "invalid_grant" | "bad_verification_code" | "bad_refresh_token") {
+    if is_decided && matches!(error, "invalid_grant" | "bad_verification_code" | "bad_refresh_token") {
         return TokenRefusal::Grant;
     }
     let description = members.and_then(|members| members.get("error_description")).and_then(Value::as_str);
@@ -118,7 +123,16 @@ fn refusal(endpoint: &str, error: &str, members: Option<&Map<String, Value>>) ->
         }
         _ => (UpstreamFaultKind::Answer, "check the provider"),
     };
-    UpstreamFault::new(kind, format!("{endpoint}: the provider refused the request: {reason}; {remedy}")).into()
+    let fault = UpstreamFault::new(kind, format!("{endpoint}: the provider refused the request: {reason}; {remedy}"));
+    let is_about_server = matches!(
+        error,
+        "invalid_client"
+            | "unauthorized_client"
+            | "incorrect_client_credentials"
+            | "server_error"
+            | "temporarily_unavailable"
+    );
+    if is_decided && !is_about_server { TokenRefusal::Refused(fault) } else { fault.into() }
 }
 
 /// Reads the claims at the UserInfo endpoint. Blocking.

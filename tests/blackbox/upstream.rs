@@ -209,6 +209,7 @@ async fn a_user_of_an_openid_provider_reaches_the_application_with_the_groups_of
     assert!(page.body.contains("sign in at <bdi>Acme</bdi>") && !page.body.contains("password-submit"), "{page:?}");
     let page = anna.open(&world.instance.url("/account")).await;
     assert!(page.body.contains("account at <bdi>Acme</bdi>"), "{page:?}");
+    assert!(page.body.contains("Confirmed by the provider: "), "{page:?}");
     let output = world
         .instance
         .try_run(&["user", "set-password", "anna@acme.test", "--password-stdin"], "a new long password\n");
@@ -440,7 +441,7 @@ async fn a_typed_name_leads_to_the_provider_of_its_domain_and_its_password_goes_
 async fn users_who_are_not_admitted_see_why_and_are_not_stored() {
     let provider = FakeProvider::start(anna());
     let issuer = provider.issuer();
-    let lines = "required = { tid = \"1\" }\ngroups_claim = \"groups\"";
+    let lines = "required = { tid = \"1\" }\ngroups_claim = \"groups\"\ndomains = [\"acme.test\"]";
     let mut world = World::prepare().start(&[Provider { name: "acme", issuer: &issuer, lines }], "");
     let claims = |more: Value| {
         let mut claims = anna();
@@ -485,7 +486,8 @@ async fn users_who_are_not_admitted_see_why_and_are_not_stored() {
     // Unknown users are refused with `linked_only`, and known ones are not.
     world.instance.run(&["user", "enable", "anna@acme.test"]);
     world.instance.stop();
-    world.configure(&[Provider { name: "acme", issuer: &issuer, lines: "arrival = \"linked_only\"" }], "");
+    let lines = "arrival = \"linked_only\"\ndomains = [\"acme.test\"]";
+    world.configure(&[Provider { name: "acme", issuer: &issuer, lines }], "");
     world.instance.start();
     let (_, page) = world.enter("acme", &provider).await;
     assert!(is_signed_in(&page), "{page:?}");
@@ -602,6 +604,116 @@ async fn a_provider_that_does_not_answer_delays_only_its_own_users() {
     let (browser, page) = world.begin("/json").await;
     let returned = provider.sign_in(&browser, &press(&browser, &page, "acme", "").await, "anna").await;
     assert!(is_signed_in(&browser.open(&returned).await));
+}
+
+#[tokio::test]
+async fn providers_that_hang_delay_neither_other_providers_nor_local_users() {
+    let hanging = [0; 3].map(|_| FakeProvider::start(anna()));
+    let working = FakeProvider::start(anna());
+    let issuers = hanging.each_ref().map(FakeProvider::issuer);
+    let names = ["acme", "other", "third"];
+    let world = World::prepare();
+    for name in ["third.secret", "fourth.secret"] {
+        write_secret(&world.instance.directory.path().join(name), CLIENT_SECRET);
+    }
+    let mut providers: Vec<_> =
+        names.iter().zip(&issuers).map(|(name, issuer)| Provider { name, issuer, lines: "" }).collect();
+    let issuer = working.issuer();
+    providers.push(Provider { name: "fourth", issuer: &issuer, lines: "" });
+    let world = world.start(&providers, "");
+    world.instance.add_anna();
+    let mut pending = Vec::new();
+    for (name, provider) in names.iter().zip(&hanging) {
+        provider.state().hangs = true;
+        for _ in 0..8 {
+            let (browser, url) = world.leave(name).await;
+            let returned = provider.approve(&url).await;
+            pending.push(tokio::spawn(async move { browser.open(&returned).await.status }));
+        }
+    }
+    let work = async {
+        until("each provider has eight requests", async || hanging.iter().all(|one| one.state().hanging >= 8)).await;
+        let (_, page) = world.enter("fourth", &working).await;
+        assert!(is_signed_in(&page), "{page:?}");
+        let local = Browser::new(&world.instance);
+        let page = local.open(&world.instance.app_url("/json")).await;
+        assert!(is_signed_in(&local.sign_in(&page).await));
+    };
+    // The requests that hang have a timeout of 20 seconds.
+    tokio::time::timeout(Duration::from_secs(15), work).await.expect("others wait");
+    assert!(pending.iter().all(|one| !one.is_finished()));
+}
+
+#[tokio::test]
+async fn an_error_that_a_browser_brings_is_an_answer_and_a_guess() {
+    let provider = FakeProvider::start(anna());
+    let world = World::prepare().start(
+        &[Provider { name: "acme", issuer: &provider.issuer(), lines: "label = \"Acme\"" }],
+        "[login]\nfailures_per_address = 4\n",
+    );
+    for error in ["server_error", "an unknown error", "temporarily_unavailable"] {
+        provider.state().error = Some(error);
+        let (browser, page) = world.enter("acme", &provider).await;
+        assert_eq!(page.status, 403, "{error}: {page:?}");
+        assert!(problem(&page).contains("<bdi>Acme</bdi> reported an error"), "{page:?}");
+        assert!(page.body.contains("id=\"upstream-acme\""), "{page:?}");
+        assert_eq!(world.status(&browser, "/json").await, 302);
+    }
+    let unavailable = "sealgate_upstream_sign_ins_total{outcome=\"unavailable\",upstream=\"acme\"}";
+    assert_eq!(metric(&world.instance, unavailable).await, 0);
+    let log = world.instance.log();
+    assert!(log.contains("refused a sign-in with an error") && !log.contains("cannot sign a user in"), "{log}");
+    // Each of them is a guess.
+    provider.state().error = Some("access_denied");
+    let (_, page) = world.enter("acme", &provider).await;
+    assert_eq!(page.status, 403, "{page:?}");
+    provider.state().error = None;
+    let (_, page) = world.enter("acme", &provider).await;
+    assert_eq!(page.status, 429, "{page:?}");
+    assert!(provider.state().redeemed.is_empty());
+}
+
+/// The operator replaces the provider, and the new one gives the ids of the old one to other users.
+#[tokio::test]
+async fn another_issuer_under_the_same_name_does_not_inherit_its_users() {
+    let (old, new) = (FakeProvider::start(anna()), FakeProvider::start(anna()));
+    let (old_issuer, new_issuer) = (old.issuer(), new.issuer());
+    let lines = "refresh_seconds = 1\ndomains = [\"acme.test\"]";
+    let mut world = World::prepare().start(&[Provider { name: "acme", issuer: &old_issuer, lines }], "");
+    let (browser, page) = world.enter("acme", &old).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    let sub = world.users()[0]["sub"].clone();
+    world.instance.stop();
+    world.configure(&[Provider { name: "acme", issuer: &new_issuer, lines }], "");
+    world.instance.start();
+    // The connection of the previous process is closed.
+    let _ = browser.client().get(world.instance.app_url("/json")).send().await;
+    assert_eq!(world.status(&browser, "/json").await, 302);
+    let (impostor, page) = world.enter("acme", &new).await;
+    assert!(problem(&page).contains("have changed since your last sign-in"), "{page:?}");
+    assert_eq!(world.status(&impostor, "/json").await, 302);
+    world.instance.tells("give the new provider another name");
+    assert!(new.state().refreshed.is_empty(), "the new provider has received a token of the old one");
+    // A user with an id that nobody had there.
+    new.state().claims = json!({ "sub": "id-of-otto", "email": "otto@acme.test", "email_verified": true });
+    let (_, page) = world.enter("acme", &new).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    // The same id in another claim.
+    world.instance.stop();
+    let claim = format!("{lines}\nsubject_claim = \"employee\"");
+    world.configure(&[Provider { name: "acme", issuer: &old_issuer, lines: &claim }], "");
+    world.instance.start();
+    old.state().claims = json!({ "sub": "other", "employee": "id-of-anna", "email": "anna@acme.test" });
+    let (_, page) = world.enter("acme", &old).await;
+    assert!(problem(&page).contains("have changed since your last sign-in"), "{page:?}");
+    // With the earlier settings, the user is the same as before.
+    world.instance.stop();
+    world.configure(&[Provider { name: "acme", issuer: &old_issuer, lines }], "");
+    world.instance.start();
+    old.state().claims = anna();
+    let (_, page) = world.enter("acme", &old).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    assert_eq!(world.instance.json(&["user", "show", "anna@acme.test"])["sub"], sub);
 }
 
 #[tokio::test]

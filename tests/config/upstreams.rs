@@ -120,7 +120,7 @@ fn an_issuer_is_an_exact_https_url_of_another_server() {
 
 #[test]
 fn claims_that_may_change_are_refused_as_ids() {
-    for claim in ["email", "preferred_username", "upn", "unique_name", "name"] {
+    for claim in ["email", "preferred_username", "upn", "unique_name", "name", "/email"] {
         let problem = fault(&text(&format!("subject_claim = {claim:?}")));
         assert!(problem.contains("may change"), "{claim}: {problem}");
     }

@@ -373,6 +373,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         resolver: Resolver::system(),
         challenges: Arc::default(),
         token_keys: None,
+        waiting_threads: 0,
         front,
         health: Arc::new(TestHealth),
         tracer: None,

@@ -4,10 +4,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use sealgate_domain::session::{Session, SessionCookie};
+use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::source::SourceName;
-use sealgate_store::UpstreamTokenKind;
 use sealgate_store::engine::Engine;
+use sealgate_store::{SignInPlace, UpstreamTokenKind};
 use sealgate_system::clock::Clock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ async fn a_sign_in_at_a_provider_is_valid_for_a_limited_time_also_for_tokens() {
 /// nodes.
 #[tokio::test]
 async fn frequent_sign_ins_do_not_write_the_user_each_time() {
-    let world = World::start("", "").await;
+    let world = World::start("domains = [\"acme.test\"]", "").await;
     let confirmed = async || {
         world.tokens(&world.provider.browser()).await;
         let users = world.provider.sealgate.store.user_by_sign_in_name("anna@acme.test").await.unwrap();
@@ -334,4 +334,182 @@ async fn a_sign_out_of_a_client_returns_to_it_through_the_provider() {
     let forged = String::from_utf8(bytes).unwrap().replace("rp.test", "evil.test");
     browser.set_cookie("__Host-sealgate-departure", &sealgate_domain::secret::base64url(forged.as_bytes()));
     assert_eq!(browser.get(&returned).await.location(), "/oauth/signed-out");
+}
+
+fn identify(world: &World, claims: Value) {
+    let mut claims = claims;
+    claims["auth_time"] = json!(world.now());
+    world.upstream.state().claims = claims;
+}
+
+/// Signs in at the provider in a new browser. Returns the last page.
+async fn enter(world: &World) -> Reply {
+    let browser = world.provider.browser();
+    let page = browser.open("/account").await;
+    world.sign_in(&browser, &page).await
+}
+
+#[tokio::test]
+async fn an_unverified_address_neither_keeps_its_owner_out_nor_becomes_theirs() {
+    let world = World::start("domains = [\"acme.test\"]", "").await;
+    let store = &world.provider.sealgate.store;
+    let owner_of = async |address: &str| {
+        let user = store.user_by_sign_in_name(address).await.unwrap();
+        user.map(|user| user.source.map(|own| String::from_utf8(own.link.id.as_bytes().to_vec()).unwrap()))
+    };
+    let eve = |email: &str, verified: bool| json!({ "sub": "id-of-eve", "email": email, "email_verified": verified });
+    // Eve enters Anna's address before Anna signs in.
+    identify(&world, eve("anna@acme.test", false));
+    assert_ne!(enter(&world).await.status, 403);
+    assert_eq!(owner_of("anna@acme.test").await, None);
+    let anna = json!({ "sub": "id-of-anna", "email": "anna@acme.test", "email_verified": true });
+    identify(&world, anna.clone());
+    assert_ne!(enter(&world).await.status, 403);
+    assert_eq!(owner_of("anna@acme.test").await, Some(Some("id-of-anna".to_owned())));
+    // And again afterwards, and in another spelling.
+    for email in ["anna@acme.test", "ANNA@acme.test"] {
+        identify(&world, eve(email, false));
+        assert_ne!(enter(&world).await.status, 403);
+        assert_eq!(owner_of("anna@acme.test").await, Some(Some("id-of-anna".to_owned())), "{email}");
+    }
+    // A verified address is unique.
+    identify(&world, eve("anna@acme.test", true));
+    assert_eq!(enter(&world).await.status, 403);
+    assert_eq!(owner_of("anna@acme.test").await, Some(Some("id-of-anna".to_owned())));
+    // A local user, whose address the provider does not verify.
+    let local = &world.provider.ben;
+    let address = local.email.as_ref().unwrap().as_str();
+    identify(&world, json!({ "sub": "id-of-otto", "email": address, "email_verified": true }));
+    assert_ne!(enter(&world).await.status, 403);
+    assert_eq!(store.user_by_sign_in_name(address).await.unwrap().unwrap().sub, local.sub);
+    // An address that was verified becomes free for its next owner.
+    identify(&world, json!({ "sub": "id-of-anna", "email": "anna@acme.test", "email_verified": false }));
+    assert_ne!(enter(&world).await.status, 403);
+    assert_eq!(owner_of("anna@acme.test").await, None);
+    identify(&world, eve("anna@acme.test", true));
+    assert_ne!(enter(&world).await.status, 403);
+    assert_eq!(owner_of("anna@acme.test").await, Some(Some("id-of-eve".to_owned())));
+}
+
+#[tokio::test]
+async fn addresses_that_mail_servers_refuse_are_discarded() {
+    let world = World::start("domains = [\"acme.test\"]\nusername_claim = \"nick\"", "").await;
+    for email in ["anna@acme.test,x", "<anna@acme.test>", "anna@acme.test.", "anna@\u{ff41}cme.test", "anna"] {
+        identify(
+            &world,
+            json!({ "sub": "id-of-anna", "nick": "anna-at-acme", "email": email, "email_verified": true }),
+        );
+        assert_ne!(enter(&world).await.status, 403, "{email}");
+        let user = world.provider.sealgate.store.user_by_sign_in_name("anna-at-acme").await.unwrap().unwrap();
+        assert_eq!((user.email, user.email_verified), (None, false), "{email}");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_user_at_the_provider_ends_other_sessions_and_credentials() {
+    let world = World::start("domains = [\"acme.test\"]", "").await;
+    let (one, other, client) = (world.provider.browser(), world.provider.browser(), world.provider.c1());
+    let tokens = world.tokens(&one).await;
+    world.tokens(&other).await;
+    let store = &world.provider.sealgate.store;
+    let anna = async || store.user_by_sign_in_name("anna@acme.test").await.unwrap().unwrap();
+    let needs_sign_in =
+        async || world.provider.sealgate.sources.needs_sign_in(&anna().await, world.provider.clock.now());
+    assert!(!needs_sign_in().await);
+    assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
+    // Passkeys and application passwords too, until the next sign-in there.
+    assert!(needs_sign_in().await);
+    for browser in [&one, &other] {
+        assert!(is_sign_in(&browser.open("/account").await));
+    }
+    client.refresh(&tokens.refresh).await.assert_error(400, "invalid_grant");
+    world.tokens(&one).await;
+    assert!(!needs_sign_in().await);
+}
+
+#[tokio::test]
+async fn a_user_has_a_limited_number_of_sign_ins_that_are_confirmed() {
+    let world = World::start("domains = [\"acme.test\"]", "").await;
+    for _ in 0..21 {
+        enter(&world).await;
+    }
+    let source = SourceName::parse("acme").unwrap();
+    let found = world.provider.sealgate.store.refreshable_sign_ins(&source, |_| true).await.unwrap();
+    assert_eq!(found.len(), 20);
+}
+
+#[tokio::test]
+async fn many_groups_of_the_provider_are_stored() {
+    let world = World::start("domains = [\"acme.test\"]\ngroups_claim = \"groups\"", "").await;
+    let groups: Vec<String> = (0..150).map(|number| format!("group-{number}")).collect();
+    let claims = json!({ "sub": "id-of-anna", "email": "anna@acme.test", "email_verified": true, "groups": groups });
+    identify(&world, claims);
+    world.tokens(&world.provider.browser()).await;
+    let user = world.provider.sealgate.store.user_by_sign_in_name("anna@acme.test").await.unwrap().unwrap();
+    assert_eq!(user.source.unwrap().groups.len(), 150);
+}
+
+/// The logout token arrives before the session is stored.
+#[tokio::test]
+async fn a_session_that_ends_during_the_sign_in_is_not_created() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    let page = browser.open("/account").await;
+    world.upstream.state().hangs = true;
+    let end = async {
+        while world.upstream.state().hanging == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
+        world.upstream.state().hangs = false;
+    };
+    tokio::join!(world.sign_in(&browser, &page), end);
+    assert!(is_sign_in(&browser.open("/account").await));
+    // A later sign-in has another answer, even with the same session.
+    world.provider.wait(1);
+    let page = browser.open("/account").await;
+    world.sign_in(&browser, &page).await;
+    assert_eq!(browser.open("/account").await.status, 200);
+}
+
+/// A change of the user's factors moves the session to another id while the provider answers.
+#[tokio::test]
+async fn a_new_refresh_token_follows_a_session_that_has_moved() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    world.tokens(&browser).await;
+    let before = world.session(&browser).await;
+    let sign_in = before.sign_ins[0].clone();
+    let (subject, token) = (sign_in.subject, sign_in.upstream.unwrap().refresh_token.unwrap());
+    let store = &world.provider.sealgate.store;
+    let id = SessionId::from_bytes([7; 16]);
+    let moved = store.move_session(before.id, None, |session| Some(Session { id, ..session.clone() })).await;
+    assert!(moved.unwrap());
+    let place = SignInPlace { session: before.id, subject };
+    assert!(store.change_upstream_session(place, &token, |own| own.refresh_token = None).await.unwrap());
+    let after = store.session(id).await.unwrap().unwrap().value;
+    assert_eq!(after.sign_in_of(subject).unwrap().upstream.as_ref().unwrap().refresh_token, None);
+    assert!(!store.change_upstream_session(place, &token, |_| ()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_logout_token_names_a_user_also_if_the_id_is_another_claim() {
+    let world = World::start("subject_claim = \"employee\"", "").await;
+    let enter = async |number: &str| {
+        let claims =
+            json!({ "sub": format!("sub-{number}"), "employee": number, "email": format!("{number}@acme.test") });
+        identify(&world, claims);
+        let browser = world.provider.browser();
+        world.tokens(&browser).await;
+        browser
+    };
+    let (one, other) = (enter("4711").await, enter("4712").await);
+    // The id is not the claim `sub` of the token.
+    assert_eq!(send_logout(&world, &json!({ "sub": "4711" })).await, 200);
+    assert_eq!(one.open("/account").await.status, 200);
+    assert_eq!(send_logout(&world, &json!({ "sub": "sub-4711" })).await, 200);
+    let page = one.open("/account").await;
+    assert!(is_sign_in(&page), "{page:?}");
+    assert!(!is_sign_in(&other.open("/account").await));
+    assert_eq!(send_logout(&world, &json!({})).await, 400);
 }

@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) checks_codes: bool,
     /// Whether the token endpoint gives no answer.
     pub(crate) hangs: bool,
+    /// Requests of the token endpoint that got no answer.
+    pub(crate) hanging: usize,
     /// Time of the provider, in seconds since 1970. That of the machine by default.
     pub(crate) now: Option<u64>,
     /// ID tokens that the provider has issued.
@@ -78,6 +80,7 @@ impl FakeProvider {
             error: None,
             checks_codes: true,
             hangs: false,
+            hanging: 0,
             now: None,
             id_tokens: Vec::new(),
             authorizations: Vec::new(),
@@ -166,8 +169,11 @@ fn serve(mut stream: TcpStream, own: SocketAddr, state: &Mutex<State>, stop: &At
         "/jwks" => json_answer("200 OK", &key_set(&[key])),
         "/authorize" => authorize(&mut state.lock().unwrap(), pairs(query), &issuer),
         "/token" => {
-            let hangs = state.lock().unwrap().hangs;
-            while hangs && !stop.load(Ordering::SeqCst) {
+            {
+                let mut state = state.lock().unwrap();
+                state.hanging += usize::from(state.hangs);
+            }
+            while state.lock().unwrap().hangs && !stop.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(50));
             }
             let answer = token(&mut state.lock().unwrap(), pairs(&body), &issuer, key);

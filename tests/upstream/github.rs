@@ -30,7 +30,7 @@ fn github() -> FakeProvider {
             "/api/v3/user/teams?per_page=100",
             json!([{ "slug": "core", "organization": { "login": "acme" } }, { "slug": 7 }]),
         ),
-        ("/api/v3/user/orgs?per_page=100", json!([{ "login": "acme" }])),
+        ("/api/v3/user/orgs?per_page=100", json!([{ "login": "acme", "id": 4711 }])),
     ];
     for (path, answer) in answers {
         fake.change().answers.insert(path.into(), Answer::Json(200, answer.to_string()));
@@ -72,6 +72,13 @@ async fn other_organizations_unverified_addresses_and_incomplete_lists_are_refus
     fake.change().answers.insert("/api/v3/user/orgs?per_page=100".into(), Answer::Json(200, "[]".into()));
     let other = client.provider.sign_in(&with_code("c"), &secrets.trip()).await.unwrap_err();
     assert_eq!(other, UpstreamRefusal::NotAllowed("orgs".into()));
+    let renamed = json!([{ "login": "new-name", "id": 4711 }, { "login": "4712", "id": "x" }]).to_string();
+    fake.change().answers.insert("/api/v3/user/orgs?per_page=100".into(), Answer::Json(200, renamed));
+    for (id, is_admitted) in [("4711", true), ("4712", false)] {
+        let settings = MORE.replace("{ orgs = \"acme\" }", &format!("{{ org_ids = \"{id}\" }}"));
+        let client = fake.open_with(&settings);
+        assert_eq!(client.provider.sign_in(&with_code("c"), &secrets.trip()).await.is_ok(), is_admitted, "{id}");
+    }
     let refused = Answer::Json(200, json!({ "error": "bad_verification_code" }).to_string());
     fake.change().answers.insert("/login/oauth/access_token".into(), refused);
     assert_eq!(invalid(client.provider.sign_in(&with_code("c"), &secrets.trip()).await), "code");

@@ -361,6 +361,14 @@ pub(crate) fn invalid(result: Result<UpstreamSignIn, UpstreamRefusal>) -> &'stat
     }
 }
 
+/// Returns the text of the error with which the provider has refused one request.
+pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, UpstreamRefusal>) -> String {
+    match result {
+        Err(UpstreamRefusal::Refused(fault)) => format!("{}: {fault}", fault.kind().as_str()),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Returns the text of the fault of a provider that did not decide.
 pub(crate) fn unavailable<T: std::fmt::Debug>(result: Result<T, UpstreamRefusal>) -> String {
     match result {

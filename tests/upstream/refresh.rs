@@ -59,7 +59,10 @@ async fn an_ended_access_differs_from_an_outage() {
         (500, "{}"),
         (503, "{\"error\":\"temporarily_unavailable\"}"),
         (400, "{\"error\":\"invalid_client\"}"),
+        (400, "{\"error\":\"unauthorized_client\"}"),
         (400, "invalid_grant"),
+        (503, "{\"error\":\"invalid_grant\"}"),
+        (429, "{\"error\":\"invalid_request\"}"),
         (429, "{}"),
     ] {
         fake.change().answers.insert("/token".into(), Answer::Json(status, body.into()));
@@ -69,6 +72,23 @@ async fn an_ended_access_differs_from_an_outage() {
     fake.change().token_members = json!({ "id_token": null });
     fake.change().answers.insert("/userinfo".into(), Answer::Json(503, String::new()));
     unavailable(refresh(&client, "refresh-1", "u-1").await);
+}
+
+#[tokio::test]
+async fn an_error_about_one_user_is_an_answer() {
+    let fake = FakeProvider::start();
+    let client = fake.open();
+    for error in ["interaction_required", "invalid_request", "invalid_scope", "consent_required"] {
+        let body = format!("{{\"error\":\"{error}\"}}");
+        fake.change().answers.insert("/token".into(), Answer::Json(400, body));
+        assert!(refused(refresh(&client, "refresh-1", "u-1").await).contains(error));
+        assert!(refused(client.sign_in(&fake).await).contains(error));
+    }
+    // A user with very many claims.
+    fake.change().answers.clear();
+    fake.change().claims["long"] = json!("a".repeat(40_000));
+    assert_eq!(refresh(&client, "refresh-1", "u-1").await.unwrap_err().as_str(), "too_long");
+    assert_eq!(invalid(client.sign_in(&fake).await), "too_long");
 }
 
 #[tokio::test]

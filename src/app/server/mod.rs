@@ -35,8 +35,9 @@ pub(crate) use self::process::{log_panics, needed_descriptors, notify};
 
 /// Maximum number of attempts per request, including the first.
 const UPSTREAM_TRIES: usize = 2;
-/// Maximum number of blocking threads of each runtime. These threads read certificate files.
-/// Threads that wait for TLS signatures of the token are added to this number.
+/// Maximum number of blocking threads of each runtime for short work, such as reading certificate files
+/// and the store. Threads that wait for TLS signatures of the token and for other servers are added
+/// to this number.
 const BLOCKING_THREADS: usize = 16;
 /// Maximum number of connections to the admin listener.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -96,6 +97,8 @@ pub struct ServerParts {
     /// Recorder of traces, if they are exported.
     pub tracer: Option<Arc<Tracer>>,
     pub background: Vec<Background>,
+    /// Maximum number of blocking threads that wait for other servers at the same time.
+    pub waiting_threads: usize,
     /// Hook to run after all requests and background tasks have ended. It closes the store.
     pub stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
 }
@@ -187,7 +190,7 @@ impl Server {
             threads: parts.server.threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
             max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(BLOCKING_THREADS + signing_threads(&parts)),
+            max_blocking_threads: Some(BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads),
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);

@@ -20,7 +20,7 @@ use sealgate_domain::oauth::upstream_claims::{EmailProof, GroupNames, RequiredCl
 use sealgate_domain::profile::is_line;
 use sealgate_domain::source::SourceName;
 
-/// Maximum number of upstreams. Each has threads of its own while it is called.
+/// Maximum number of upstreams. Each has up to eight threads of its own while it is called.
 const MAX_UPSTREAMS: usize = 16;
 
 /// Maximum number of scopes, required claims, mapped groups and context classes.
@@ -98,7 +98,7 @@ fn upstream(
     let arrival = section.choice("arrival", &arrivals).unwrap_or(UpstreamArrival::Create);
     let example = match kind {
         UpstreamKind::Google => Some("{ hd = \"example.com\" }"),
-        UpstreamKind::GitHub => Some("{ orgs = \"example\" }"),
+        UpstreamKind::GitHub => Some("{ org_ids = \"12345\" }"),
         _ => None,
     };
     if let Some(example) = example.filter(|_| arrival == UpstreamArrival::Create && !section.has("required")) {
@@ -307,7 +307,11 @@ fn claims(
         if kind == UpstreamKind::GitHub && text != "id" {
             return Err(format!("{text:?} may change at GitHub; leave it out"));
         }
-        if matches!(text, "email" | "preferred_username" | "upn" | "unique_name" | "name" | "nickname") {
+        // A JSON pointer to the same claim.
+        if matches!(
+            text.strip_prefix('/').unwrap_or(text),
+            "email" | "preferred_username" | "upn" | "unique_name" | "name" | "nickname"
+        ) {
             return Err(format!(
                 "{text:?} may change and may belong to another user later; write a claim that never changes, such as \
                  \"sub\""

@@ -80,7 +80,7 @@ impl DirectorySource {
     }
 
     fn terms(&self) -> SourceTerms<'_> {
-        SourceTerms { kind: "directory", name: self.name(), valid_for: None }
+        SourceTerms { kind: "directory", name: self.name(), provider: None, may_create: true }
     }
 
     /// Returns the time of the last complete read.
@@ -183,7 +183,7 @@ impl Sealgate {
         };
         let outcome = match &signed_in {
             SourceSignIn::User(_) => DirectorySignInOutcome::Succeeded,
-            SourceSignIn::Wrong => DirectorySignInOutcome::Wrong,
+            SourceSignIn::Wrong | SourceSignIn::Absent | SourceSignIn::OtherOrigin => DirectorySignInOutcome::Wrong,
             SourceSignIn::Refused(_) => DirectorySignInOutcome::Refused,
             SourceSignIn::NameTaken | SourceSignIn::Nameless => DirectorySignInOutcome::NameRefused,
             SourceSignIn::Unavailable => DirectorySignInOutcome::Unavailable,
@@ -259,13 +259,16 @@ impl Sealgate {
         entry: &SourceEntry,
     ) -> Result<Option<Box<User>>, StoreError> {
         let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
-        if let Ok(user) = self.apply_source_entry(&source.terms(), entry, event).await? {
-            return Ok(Some(user));
+        let terms = source.terms().of_known_user();
+        match self.apply_source_entry(&terms, entry, event).await? {
+            Ok(user) => return Ok(Some(user)),
+            Err(SourceSignIn::Absent) => return Ok(None),
+            Err(_) => {}
         }
         tracing::warn!(directory = %source.name(), user = %user.sub, "another user has the new address or username of \
             this user, so the user keeps the previous ones");
         let with_names = entry.clone().with_names_of(user);
-        Ok(self.apply_source_entry(&source.terms(), &with_names, event).await?.ok())
+        Ok(self.apply_source_entry(&terms, &with_names, event).await?.ok())
     }
 
     /// Records that a source no longer has an account, and ends all access of its user.

@@ -15,20 +15,18 @@ pub(crate) mod upstream;
 mod upstream_logout;
 mod upstream_refresh;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::{DirectorySettings, UpstreamSettings};
 use sealgate_domain::audit::{AuditEvent, AuditKind};
-use sealgate_domain::source::{SourceEntry, SourceName, UserSource};
+use sealgate_domain::source::{ProviderTerms, SourceEntry, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
 use sealgate_store::{SourceOutcome, StoreError};
 use sealgate_system::clock::{Clock, random};
 use sealgate_system::metrics::Metrics;
 use sealgate_upstream::AssertionSigner;
+use std::sync::Arc;
 
 pub use directory::{DirectoryAttempt, DirectorySource, DirectoryUnavailable};
 pub use sealgate_ldap::LdapRefusal;
@@ -61,6 +59,10 @@ pub enum SourceSignIn {
     NameTaken,
     /// The account has neither an address nor a valid username.
     Nameless,
+    /// There is no such user, and none may be created.
+    Absent,
+    /// The user's id comes from another issuer or claim than the configured ones.
+    OtherOrigin,
     /// The source did not decide. The sign-in can be repeated.
     Unavailable,
 }
@@ -80,8 +82,17 @@ pub(crate) struct SourceTerms<'a> {
     /// Name of the kind in the audit log.
     pub(crate) kind: &'static str,
     pub(crate) name: &'a SourceName,
-    /// Time for which the report of an OpenID provider is valid. `None` for directories.
-    pub(crate) valid_for: Option<Duration>,
+    /// Terms of an OpenID provider. `None` for directories.
+    pub(crate) provider: Option<ProviderTerms<'a>>,
+    /// Whether a user is created who is not known yet.
+    pub(crate) may_create: bool,
+}
+
+impl SourceTerms<'_> {
+    /// Returns the terms for a known user, who is not created again if deleted meanwhile.
+    pub(crate) fn of_known_user(self) -> Self {
+        Self { may_create: false, ..self }
+    }
 }
 
 /// Client keys of a process without a PKCS#11 token. No key can sign.
@@ -212,8 +223,8 @@ fn domain(typed: &str) -> Option<String> {
 }
 
 impl Sealgate {
-    /// Stores a source's report about a user. Returns why a sign-in is refused if the names of the
-    /// user cannot be stored.
+    /// Stores a source's report about a user. Returns why a sign-in is refused if the report cannot be
+    /// stored.
     ///
     /// # Errors
     /// When the store fails.
@@ -223,15 +234,24 @@ impl Sealgate {
         entry: &SourceEntry,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<Result<Box<User>, SourceSignIn>, StoreError> {
-        let new = Subject::from_random(random(self.entropy.as_ref()));
-        let SourceTerms { kind, name, valid_for } = *source;
-        let applied = self.store.apply_source_entry(name, entry, valid_for, new, self.clock.now()).await?;
+        let SourceTerms { kind, name, provider, may_create } = *source;
+        let new = may_create.then(|| Subject::from_random(random(self.entropy.as_ref())));
+        let applied = self.store.apply_source_entry(name, entry, provider, new, self.clock.now()).await?;
         let (event_kind, user) = match applied {
             SourceOutcome::Added(user) => (AuditKind::UserCreated, user),
             SourceOutcome::Changed(user) => (changed_kind(&user), user),
             SourceOutcome::Unchanged(user) => return Ok(Ok(user)),
             SourceOutcome::NameTaken => return Ok(Err(SourceSignIn::NameTaken)),
             SourceOutcome::Nameless => return Ok(Err(SourceSignIn::Nameless)),
+            SourceOutcome::Absent => return Ok(Err(SourceSignIn::Absent)),
+            SourceOutcome::OtherOrigin(user) => {
+                let origin = user.source.and_then(|own| own.origin);
+                let (issuer, claim) = origin.map(|origin| (origin.issuer, origin.subject_claim)).unwrap_or_default();
+                tracing::error!(upstream = %name, user = %user.sub, issuer, claim, "refused a user whose id comes from \
+                    this other issuer or claim; restore these settings, give the new provider another name, or unlink \
+                    the user and link them again");
+                return Ok(Err(SourceSignIn::OtherOrigin));
+            }
         };
         let event = event(event_kind).for_subject(user.sub);
         self.audit.note(event.with_detail(format!("{kind} {name}")));

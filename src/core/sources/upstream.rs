@@ -19,7 +19,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, Authenticat
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::session::OpenIdSession;
-use sealgate_domain::source::{SourceLink, SourceName, UserSource};
+use sealgate_domain::source::{ProviderTerms, SourceIdOrigin, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::upstream_trip::{BegunTrip, Recency, UpstreamProblem};
 use sealgate_domain::user::{Subject, User};
@@ -36,8 +36,9 @@ const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 pub struct OpenIdSource {
     pub provider: OpenIdProvider,
     pub(super) places: Places,
-    /// Time at which the provider last answered a background read or a sign-in, in seconds since 1970.
-    /// At first the time of the start, so that sessions survive a restart while the provider is away.
+    /// Origin of the ids of its users.
+    origin: SourceIdOrigin,
+    /// Time at which the provider last answered a background read, in seconds since 1970. At first the time of the start, so that sessions survive a restart while the provider is away.
     answered_at: AtomicU64,
 }
 
@@ -90,7 +91,8 @@ impl OpenIdSource {
             .map_err(|fault| NotServing::from(vec![fault.to_string()]))?;
         let now = clock.now().seconds();
         metrics.init_openid_provider(settings.name.as_str(), now);
-        Ok(Self { provider, places: Places::default(), answered_at: AtomicU64::new(now) })
+        let origin = SourceIdOrigin { issuer: settings.issuer.clone(), subject_claim: settings.claims.subject.clone() };
+        Ok(Self { provider, places: Places::default(), origin, answered_at: AtomicU64::new(now) })
     }
 
     /// Returns the name in the configuration.
@@ -117,13 +119,24 @@ impl OpenIdSource {
     ///
     /// The provider's last confirmation is valid for `session_seconds`, while the provider answers.
     pub(super) fn access(&self, user: &UserSource, now: UnixTime) -> SourceAccess {
-        if !user.is_confirmed(now, self.settings().session) {
+        if !self.is_origin_of(user) || !user.is_confirmed(now, self.settings().session) {
             SourceAccess::SignInNeeded
         } else if now.since(self.answered_at()) >= self.settings().stale {
             SourceAccess::Unknown
         } else {
             SourceAccess::Current
         }
+    }
+
+    /// Returns whether the id of a user comes from the configured issuer and claim. If not, the user may
+    /// be another one, whose tokens belong to another provider.
+    pub(super) fn is_origin_of(&self, user: &UserSource) -> bool {
+        user.may_be_of(&self.origin)
+    }
+
+    /// Returns whether the claim `sub` is the id of a user.
+    pub(super) fn has_sub_as_id(&self) -> bool {
+        self.settings().claims.subject == "sub"
     }
 
     /// Returns the time at which the provider last answered.
@@ -138,7 +151,8 @@ impl OpenIdSource {
     }
 
     pub(super) fn terms(&self) -> SourceTerms<'_> {
-        SourceTerms { kind: "upstream", name: self.name(), valid_for: Some(self.settings().session) }
+        let provider = ProviderTerms { valid_for: self.settings().session, origin: &self.origin };
+        SourceTerms { kind: "upstream", name: self.name(), provider: Some(provider), may_create: true }
     }
 }
 
@@ -180,7 +194,7 @@ impl Sealgate {
         trip: &Trip<'_>,
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
-        let (source, begun) = (attempt.source, Instant::now());
+        let (source, begun, requested_at) = (attempt.source, Instant::now(), self.clock.now());
         let Some(place) = source.places.take(attempt.sender) else {
             self.report_upstream(source, &CROWDED, begun);
             return Ok(Err(UpstreamProblem::Unavailable.into()));
@@ -189,10 +203,8 @@ impl Sealgate {
         drop(place);
         let seconds = begun.elapsed().as_secs_f64();
         let arrived = match signed_in {
-            Ok(signed_in) => {
-                source.has_answered(&self.metrics, self.clock.now());
-                self.admit(attempt, signed_in, &event).await?
-            }
+            // The sign-in says nothing about the users who are signed in, so it is no answer about them.
+            Ok(signed_in) => self.admit(attempt, signed_in, requested_at, &event).await?,
             Err(refusal) => Err(refused(source, &refusal).into()),
         };
         let outcome =
@@ -206,22 +218,22 @@ impl Sealgate {
         &self,
         attempt: &UpstreamAttempt<'_>,
         signed_in: UpstreamSignIn,
+        requested_at: UnixTime,
         event: &(impl Fn(AuditKind) -> AuditEvent + Send + Sync),
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, now) = (attempt.source, self.clock.now());
-        let UpstreamSignIn { entry, auth_time, level, amr, sid, id_token, refresh_token } = signed_in;
+        let UpstreamSignIn { entry, auth_time, level, amr, sub, sid, id_token, refresh_token } = signed_in;
         if !attempt.begun.is_recent(attempt.required, auth_time, now) {
             return Ok(Err(UpstreamProblem::NotRecent.into()));
         }
-        let link = SourceLink { source: source.name().clone(), id: entry.id.clone() };
         let only_linked = source.settings().arrival == UpstreamArrival::LinkedOnly;
-        if only_linked && self.store.user_by_source_link(&link).await?.is_none() {
-            return Ok(Err(UpstreamProblem::NotLinked.into()));
-        }
-        let user = match self.apply_source_entry(&source.terms(), &entry, event).await? {
+        let terms = if only_linked { source.terms().of_known_user() } else { source.terms() };
+        let user = match self.apply_source_entry(&terms, &entry, event).await? {
             Ok(user) if user.is_enabled() => user,
             Err(SourceSignIn::NameTaken) => return Ok(Err(UpstreamProblem::NameTaken.into())),
             Err(SourceSignIn::Nameless) => return Ok(Err(UpstreamProblem::Nameless.into())),
+            Err(SourceSignIn::Absent) => return Ok(Err(UpstreamProblem::NotLinked.into())),
+            Err(SourceSignIn::OtherOrigin) => return Ok(Err(UpstreamProblem::OtherOrigin.into())),
             Ok(user) => {
                 return Ok(Err(UpstreamRejection { problem: UpstreamProblem::Disabled, user: Some(user.sub) }));
             }
@@ -236,10 +248,11 @@ impl Sealgate {
         };
         let session = OpenIdSession {
             source: source.name().clone(),
+            sub: sub.filter(|_| !source.has_sub_as_id()),
             sid,
             id_token: seal(UpstreamTokenKind::Id, id_token),
             refresh_token: seal(UpstreamTokenKind::Refresh, refresh_token),
-            at: now,
+            at: requested_at,
         };
         Ok(Ok(UpstreamArrived { user, steps: AuthenticationSteps::from_step(step), session }))
     }
@@ -292,6 +305,10 @@ fn refused(source: &OpenIdSource, refusal: &UpstreamRefusal) -> UpstreamProblem 
             tracing::error!(%upstream, reason, %fault, "the OpenID provider cannot sign a user in");
             UpstreamProblem::Unavailable
         }
+        UpstreamRefusal::Refused(fault) => {
+            tracing::warn!(%upstream, reason, %fault, "the OpenID provider refused a sign-in with an error");
+            UpstreamProblem::ProviderError
+        }
         UpstreamRefusal::Denied => {
             tracing::info!(%upstream, reason, "a sign-in at the OpenID provider was denied");
             UpstreamProblem::Denied
@@ -317,7 +334,7 @@ fn refused(source: &OpenIdSource, refusal: &UpstreamRefusal) -> UpstreamProblem 
 
 fn outcome(problem: UpstreamProblem) -> UpstreamSignInOutcome {
     match problem {
-        UpstreamProblem::Denied => UpstreamSignInOutcome::Denied,
+        UpstreamProblem::Denied | UpstreamProblem::ProviderError => UpstreamSignInOutcome::Denied,
         UpstreamProblem::Unavailable => UpstreamSignInOutcome::Unavailable,
         UpstreamProblem::Invalid => UpstreamSignInOutcome::Invalid,
         UpstreamProblem::NameTaken | UpstreamProblem::Nameless => UpstreamSignInOutcome::NameRefused,
@@ -325,7 +342,8 @@ fn outcome(problem: UpstreamProblem) -> UpstreamSignInOutcome {
         | UpstreamProblem::NotAllowed
         | UpstreamProblem::NotLinked
         | UpstreamProblem::Disabled
-        | UpstreamProblem::NotRecent => UpstreamSignInOutcome::Refused,
+        | UpstreamProblem::NotRecent
+        | UpstreamProblem::OtherOrigin => UpstreamSignInOutcome::Refused,
     }
 }
 

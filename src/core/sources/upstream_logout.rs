@@ -8,10 +8,10 @@ use crate::sources::OpenIdSource;
 use crate::state::Sealgate;
 use crate::web::failure::Failure;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
-use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SignIn;
 use sealgate_domain::source::SourceLink;
+use sealgate_domain::user::User;
 use sealgate_store::{SignInPlace, UpstreamTokenKind};
 use sealgate_system::metrics::UpstreamLogoutOutcome;
 use sealgate_upstream::{UpstreamLogoutToken, UpstreamRefusal};
@@ -22,7 +22,7 @@ pub struct LogoutRefused;
 
 impl Sealgate {
     /// Ends the sign-ins that a logout token of a provider names (OpenID Connect Back-Channel Logout 1.0
-    /// §2.7). With `sub` alone, also ends the user's grants.
+    /// §2.7). With `sub` alone, ends all access of the user until the next sign-in at the provider.
     ///
     /// # Errors
     /// When the store fails. The provider can repeat the token.
@@ -85,9 +85,7 @@ impl Sealgate {
             tracing::warn!(%upstream, reason = "used", "refused a logout token that was accepted before");
             return Ok(UpstreamLogoutOutcome::Refused);
         }
-        let Some(ended) = self.end_named_sign_ins(source, &token).await? else {
-            return Ok(UpstreamLogoutOutcome::Refused);
-        };
+        let ended = self.end_named_sign_ins(source, &token).await?;
         // After the end, so that the provider can repeat a token for which the store failed.
         self.store.use_logout_token(upstream, &token.jti, token.ends_at).await?;
         for SignInPlace { session, subject } in ended {
@@ -97,42 +95,44 @@ impl Sealgate {
         Ok(UpstreamLogoutOutcome::Accepted)
     }
 
-    /// Ends the sign-ins of a valid logout token. Returns `None` if the token names a user in a way that
-    /// is not configured.
+    /// Ends the sign-ins of a valid logout token.
     async fn end_named_sign_ins(
         &self,
         source: &OpenIdSource,
         token: &UpstreamLogoutToken,
-    ) -> Result<Option<Vec<SignInPlace>>, Failure> {
-        let has_sub_as_id = source.settings().claims.subject == "sub";
-        let user = match token.sub.clone().filter(|_| has_sub_as_id) {
+    ) -> Result<Vec<SignInPlace>, Failure> {
+        let (name, now) = (source.name(), self.clock.now());
+        // If `sub` is not the id of a user, only the sign-ins of the user know it.
+        let user = match token.sub.clone().filter(|_| source.has_sub_as_id()) {
             Some(id) => {
-                let link = SourceLink { source: source.name().clone(), id };
+                let user = self.store.user_by_source_link(&SourceLink { source: name.clone(), id }).await?;
+                let is_of_origin = |user: &User| user.source.as_ref().is_some_and(|own| source.is_origin_of(own));
                 // Nothing to end: the user has never signed in here.
-                let Some(user) = self.store.user_by_source_link(&link).await? else { return Ok(Some(Vec::new())) };
+                let Some(user) = user.filter(is_of_origin) else { return Ok(Vec::new()) };
                 Some(user.sub)
             }
             None => None,
         };
-        let ended = match (&token.sid, user) {
-            (Some(sid), user) => self.store.end_sign_ins_with_sid(source.name(), sid, user).await?,
-            (None, Some(user)) => {
-                // The order matters: a session could create a grant.
-                let ended = self.store.end_sign_ins_of_user(user).await?;
-                self.store.end_grants_of_user(user, EndReason::Source, self.clock.now()).await?;
-                ended
+        let mut ended = Vec::new();
+        match (&token.sid, user) {
+            (Some(sid), user) => {
+                // First, so that a sign-in that is stored meanwhile finds it.
+                self.store.note_ended_sid(name, sid, now).await?;
+                ended = self.store.end_sign_ins_with_sid(name, sid, user).await?;
             }
+            (None, Some(user)) => ended = self.store.withdraw_confirmation(name, user, now).await?,
             (None, None) => {
-                tracing::warn!(upstream = %source.name(), "refused a logout token without sid: users are not identified \
-                    by sub here; have the provider send sid");
-                return Ok(None);
+                let sub = token.sub.as_ref().and_then(|sub| str::from_utf8(sub.as_bytes()).ok()).unwrap_or_default();
+                for user in self.store.users_with_upstream_sub(name, sub).await? {
+                    ended.extend(self.store.withdraw_confirmation(name, user, now).await?);
+                }
             }
-        };
+        }
         let users = ended.iter().map(|ended| ended.subject).chain(user);
         for user in users.collect::<std::collections::BTreeSet<_>>() {
             // Otherwise a sign-in that waits for its second factor could be completed afterwards.
             self.store.end_partial_sign_ins(user).await?;
         }
-        Ok(Some(ended))
+        Ok(ended)
     }
 }

@@ -22,7 +22,7 @@ const SAVE_ATTEMPTS: u32 = 10;
 /// Result of confirming one sign-in.
 #[derive(Debug)]
 pub enum Refreshed {
-    /// The sign-in has ended, or its refresh token cannot be opened. The provider was not asked.
+    /// The sign-in has ended, or its refresh token cannot be opened.
     Absent,
     /// The provider has answered.
     Answered(UpstreamRefreshOutcome),
@@ -74,7 +74,10 @@ impl Sealgate {
                 }
                 match user {
                     Ok(entry) => self.confirm(source, &own, &entry).await?,
-                    Err(refusal) => return Ok(unread(source, &own, &refusal)),
+                    Err(refusal @ (UpstreamRefusal::NotAllowed(_) | UpstreamRefusal::GroupsOverage)) => {
+                        self.end_access(source, &own, &refusal).await?
+                    }
+                    Err(refusal) => unread(source, &own, &refusal),
                 }
             }
             Err(UpstreamRefusal::Ended) if doubt == Some(own.hash()) => {
@@ -84,21 +87,40 @@ impl Sealgate {
                 UpstreamRefreshOutcome::Lost
             }
             Err(UpstreamRefusal::Ended) => {
-                if self.store.end_sign_in_with_token(place, &own.sealed).await? {
-                    let event = AuditEvent::new(self.clock.now(), AuditKind::SignedOut, Actor::Server);
-                    let event = event.for_subject(place.subject).in_session(place.session);
-                    self.audit.note(event.with_detail(format!("upstream {upstream}: ended")));
+                // Meanwhile, the sign-in may have ended, or a new one may have replaced the token.
+                if !self.store.has_refresh_token(place, &own.sealed).await? {
+                    return Ok(Refreshed::Absent);
                 }
-                UpstreamRefreshOutcome::Ended
+                self.end_access(source, &own, &UpstreamRefusal::Ended).await?
             }
             Err(UpstreamRefusal::Unavailable(fault)) => {
                 tracing::error!(%upstream, %fault, "the OpenID provider cannot confirm a sign-in");
                 let may_have_arrived = fault.kind() == UpstreamFaultKind::Connect;
                 return Ok(Refreshed::Unavailable { doubt: may_have_arrived.then(|| own.hash()) });
             }
-            Err(refusal) => return Ok(unread(source, &own, &refusal)),
+            Err(refusal) => unread(source, &own, &refusal),
         };
         Ok(Refreshed::Answered(outcome))
+    }
+
+    /// Ends all access of a user whom the provider no longer admits. The user must sign in there again.
+    async fn end_access(
+        &self,
+        source: &OpenIdSource,
+        own: &OwnToken,
+        refusal: &UpstreamRefusal,
+    ) -> Result<UpstreamRefreshOutcome, StoreError> {
+        let (upstream, subject, now) = (source.name(), own.place.subject, self.clock.now());
+        let claim = if let UpstreamRefusal::NotAllowed(claim) = refusal { claim.as_str() } else { "" };
+        tracing::warn!(%upstream, user = %subject, reason = refusal.as_str(), claim, "the OpenID provider no longer \
+            admits a user, whose access ends");
+        let ended = self.store.withdraw_confirmation(upstream, subject, now).await?;
+        for SignInPlace { session, subject } in ended {
+            let event = AuditEvent::new(now, AuditKind::SignedOut, Actor::Server).for_subject(subject);
+            let event = event.in_session(session);
+            self.audit.note(event.with_detail(format!("upstream {upstream}: {}", refusal.as_str())));
+        }
+        Ok(UpstreamRefreshOutcome::Ended)
     }
 
     /// Returns the refresh token of a sign-in, if its user is enabled and still belongs to the provider.
@@ -112,7 +134,9 @@ impl Sealgate {
         let sealed = own.filter(|own| own.source == *source.name()).and_then(|own| own.refresh_token.clone());
         let Some(sealed) = sealed else { return Ok(None) };
         let user = self.store.user(place.subject).await?.filter(User::is_enabled);
-        let link = |user: &User| user.source.as_ref().map(|own| own.link.clone());
+        // A token of another issuer must not be sent to this one.
+        let own = |user: &User| user.source.clone().filter(|own| source.is_origin_of(own));
+        let link = |user: &User| own(user).map(|own| own.link);
         let found = user.and_then(|user| Some((link(&user)?, user)));
         let Some((link, user)) = found.filter(|(link, _)| link.source == *source.name()) else { return Ok(None) };
         let kind = UpstreamTokenKind::Refresh;
@@ -163,29 +187,30 @@ impl Sealgate {
         entry: &SourceEntry,
     ) -> Result<UpstreamRefreshOutcome, StoreError> {
         // A user who was deleted or unlinked meanwhile must not be created again.
-        if self.store.user_by_source_link(&own.link).await?.is_none() {
-            return Ok(UpstreamRefreshOutcome::Refused);
-        }
+        let terms = source.terms().of_known_user();
         let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
-        if let Err(SourceSignIn::NameTaken) = self.apply_source_entry(&source.terms(), entry, event).await? {
-            tracing::warn!(upstream = %source.name(), user = %own.user.sub, "another user has the new address or \
-                username of this user, so the user keeps the previous ones");
-            let with_names = entry.clone().with_names_of(&own.user);
-            let _ = self.apply_source_entry(&source.terms(), &with_names, event).await?;
-        }
-        Ok(UpstreamRefreshOutcome::Confirmed)
+        let applied = match self.apply_source_entry(&terms, entry, event).await? {
+            Err(SourceSignIn::NameTaken) => {
+                tracing::warn!(upstream = %source.name(), user = %own.user.sub, "another user has the new address or \
+                    username of this user, so the user keeps the previous ones");
+                let with_names = entry.clone().with_names_of(&own.user);
+                self.apply_source_entry(&terms, &with_names, event).await?
+            }
+            applied => applied,
+        };
+        Ok(if applied.is_ok() { UpstreamRefreshOutcome::Confirmed } else { UpstreamRefreshOutcome::Refused })
     }
 }
 
 /// Logs why an answer does not describe the user. The user keeps the previous groups, and is not
-/// confirmed.
-fn unread(source: &OpenIdSource, own: &OwnToken, refusal: &UpstreamRefusal) -> Refreshed {
-    let (upstream, user) = (source.name(), own.user.sub);
-    if let UpstreamRefusal::Unavailable(fault) = refusal {
-        tracing::error!(%upstream, %user, %fault, "the OpenID provider cannot confirm a sign-in");
-        return Refreshed::Unavailable { doubt: None };
-    }
-    tracing::warn!(%upstream, %user, reason = refusal.as_str(), "the OpenID provider's answer does not confirm a \
-        sign-in; the user continues with the previous groups until session_seconds");
-    Refreshed::Answered(UpstreamRefreshOutcome::Refused)
+/// confirmed. The provider has answered, so it is not away.
+fn unread(source: &OpenIdSource, own: &OwnToken, refusal: &UpstreamRefusal) -> UpstreamRefreshOutcome {
+    let fault = match refusal {
+        UpstreamRefusal::Unavailable(fault) | UpstreamRefusal::Refused(fault) => fault.to_string(),
+        _ => String::new(),
+    };
+    tracing::warn!(upstream = %source.name(), user = %own.user.sub, reason = refusal.as_str(), fault, "the OpenID \
+        provider's answer does not confirm a sign-in; the user continues with the previous groups until \
+        session_seconds");
+    UpstreamRefreshOutcome::Refused
 }

@@ -27,8 +27,9 @@ const MIN_AGE: Duration = Duration::from_mins(5);
 const MAX_AGE: Duration = Duration::from_hours(24);
 /// Time for which a failure is cached.
 const FAILURE_AGE: Duration = Duration::from_mins(1);
-/// Maximum number of requests that wait for documents. Further requests are refused at once.
-const MAX_WAITING: usize = 64;
+/// Maximum number of requests, and so of threads, that wait for documents. Further requests are refused
+/// at once.
+pub const MAX_WAITING: usize = 64;
 /// Maximum number of cached documents and failures.
 const MAX_CACHED: usize = 1000;
 /// Maximum number of fetches in a minute.

@@ -7,9 +7,8 @@ use serde_json::{Map, Value};
 use crate::assurance::AssuranceLevel;
 use crate::mail_address::MailAddress;
 use crate::oauth::jws::mapped;
-use crate::profile::{MAX_NAME_LENGTH, is_group, is_phone_number, is_visible, visible_part};
+use crate::profile::{MAX_NAME_LENGTH, is_group, is_phone_number, visible_part};
 use crate::source::{SourceEntry, SourceId, SourceState};
-use crate::user::Email;
 use crate::username::Username;
 
 /// Maximum number of groups of a user. A longer list counts as incomplete.
@@ -139,8 +138,8 @@ impl UpstreamClaims {
         let groups = self.groups(claims)?;
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
         let username = mapped(claims, self.username.as_deref()).and_then(Value::as_str).and_then(Username::typed);
-        let email = text("email").and_then(Email::parse).filter(|email| is_visible(email.as_str()));
-        let email_verified = email.as_ref().is_some_and(|email| self.is_verified(email, claims));
+        let (email, address) = text("email").and_then(MailAddress::reported).unzip();
+        let email_verified = address.is_some_and(|address| self.is_verified(&address, claims));
         let given = || [text("given_name"), text("family_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
         let stand_in = || {
             username.as_ref().map(ToString::to_string).or_else(|| email.as_ref().map(|email| email.as_str().to_owned()))
@@ -200,7 +199,7 @@ impl UpstreamClaims {
     }
 
     /// Returns whether the provider has verified the address, and is responsible for its domain.
-    fn is_verified(&self, email: &Email, claims: &Map<String, Value>) -> bool {
+    fn is_verified(&self, address: &MailAddress, claims: &Map<String, Value>) -> bool {
         // Only the boolean counts. Some providers let users write texts into claims.
         let is_true = |name: &str| claims.get(name) == Some(&Value::Bool(true));
         let is_denied = claims.get("email_verified") == Some(&Value::Bool(false));
@@ -209,16 +208,7 @@ impl UpstreamClaims {
             EmailProof::ClaimOrDomainOwner => is_true("email_verified") || (is_true("xms_edov") && !is_denied),
             EmailProof::Always => !is_denied,
         };
-        is_proved && self.is_own_address(email)
-    }
-
-    fn is_own_address(&self, email: &Email) -> bool {
-        let Some(address) = MailAddress::from_email(email) else { return false };
-        let domain = email.as_str().rsplit_once('@').map(|(_, domain)| domain).unwrap_or_default();
-        // Without this check, other forms of the letters of a domain, such as full-width letters,
-        // would be a second spelling of the same address.
-        let is_plain = domain.eq_ignore_ascii_case(address.domain()) || address.is_international();
-        is_plain && self.has_domain(address.domain())
+        is_proved && self.has_domain(address.domain())
     }
 }
 

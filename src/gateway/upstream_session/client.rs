@@ -23,6 +23,11 @@ const CONCURRENT_SIGN_OUTS: usize = 4;
 /// Maximum number of concurrent probes.
 const CONCURRENT_PROBES: usize = 16;
 
+/// Returns the maximum number of threads that wait for an application's login form.
+pub fn max_login_threads(login: &AppLoginConfig) -> usize {
+    login.recipe.recipe.max_concurrent_sign_ins + CONCURRENT_PROBES + CONCURRENT_SIGN_OUTS
+}
+
 /// Client for one application under one configuration.
 pub(super) struct AppClient {
     pub(super) app: String,

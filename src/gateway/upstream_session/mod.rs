@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 
 use crate::policy::SignedIn;
 use client::AppClient;
+pub use client::max_login_threads;
 pub(crate) use held::{SharedSession, UserSession};
 
 /// Maximum time that a request waits for a sign-in.

@@ -50,6 +50,7 @@ login-nameless = Your account in your organization’s directory has neither an 
 login-upstream = Continue with <bdi>{ $label }</bdi>
 login-local = Sign in with a password of this service
 login-upstream-denied = The sign-in at <bdi>{ $label }</bdi> was cancelled or denied. Try again, or choose another way to sign in.
+login-upstream-error = <bdi>{ $label }</bdi> reported an error, so you were not signed in. Try again. If it happens again, tell your administrator.
 login-upstream-away = <bdi>{ $label }</bdi> does not answer, so you were not signed in. Wait a few seconds and try again.
 login-upstream-invalid = The answer of <bdi>{ $label }</bdi> could not be accepted, so you were not signed in. Try again. If it happens again, tell your administrator.
 login-upstream-groups = You are in so many groups at <bdi>{ $label }</bdi> that it does not list them. Tell your administrator.
@@ -59,6 +60,7 @@ login-upstream-name-taken = Another account here already has the email address o
 login-upstream-nameless = Your account at <bdi>{ $label }</bdi> has neither an email address nor a username that can be used here. Ask your administrator to add one.
 login-upstream-disabled = Your account is disabled. Ask your administrator to enable it.
 login-upstream-not-recent = This page needs a new sign-in, but <bdi>{ $label }</bdi> did not ask you to sign in again. Sign out there and try again. If it happens again, tell your administrator.
+login-upstream-other-origin = The settings for <bdi>{ $label }</bdi> have changed since your last sign-in, so your account here is not used. Ask your administrator to link it again.
 login-busy = Many people are signing in right now, so your password was not checked. Wait a few seconds and try again.
 
 ## Leaving for an OpenID provider

@@ -42,6 +42,7 @@ login-nameless = Kurumunuzun dizinindeki hesabınızda burada kullanılabilecek 
 login-upstream = <bdi>{ $label }</bdi> ile devam et
 login-local = Bu hizmetin parolasıyla oturum aç
 login-upstream-denied = <bdi>{ $label }</bdi> üzerinden oturum açma iptal edildi veya reddedildi. Yeniden deneyin veya başka bir yolla oturum açın.
+login-upstream-error = <bdi>{ $label }</bdi> bir hata bildirdiği için oturumunuz açılmadı. Yeniden deneyin; sorun sürerse yöneticinize bildirin.
 login-upstream-away = <bdi>{ $label }</bdi> yanıt vermediği için oturumunuz açılamadı. Birkaç saniye bekleyip yeniden deneyin.
 login-upstream-invalid = <bdi>{ $label }</bdi> geçerli bir yanıt vermediği için oturumunuz açılmadı. Yeniden deneyin; sorun sürerse yöneticinize bildirin.
 login-upstream-groups = <bdi>{ $label }</bdi> hesabınız çok fazla gruba üye olduğu için gruplarınız alınamadı. Yöneticinize bildirin.
@@ -51,6 +52,7 @@ login-upstream-name-taken = <bdi>{ $label }</bdi> hesabınızın e-posta adresin
 login-upstream-nameless = <bdi>{ $label }</bdi> hesabınızda burada kullanılabilecek bir e-posta adresi veya kullanıcı adı yok. Yöneticinizden eklemesini isteyin.
 login-upstream-disabled = Hesabınız devre dışı. Yöneticinizden hesabınızı etkinleştirmesini isteyin.
 login-upstream-not-recent = Bu sayfa için yeniden oturum açmanız gerekiyor, ancak <bdi>{ $label }</bdi> sizden bunu istemedi. Orada oturumu kapatıp yeniden deneyin; sorun sürerse yöneticinize bildirin.
+login-upstream-other-origin = <bdi>{ $label }</bdi> ayarları son oturum açışınızdan sonra değiştiği için buradaki hesabınız kullanılmadı. Yöneticinizden hesabı yeniden bağlamasını isteyin.
 login-busy = Şu anda çok sayıda kişi oturum açtığı için parolanız kontrol edilemedi. Birkaç saniye bekleyip yeniden deneyin.
 
 ## Başka bir sağlayıcıda oturum açma

@@ -284,7 +284,9 @@ async fn check_at_directory(
     let event = |kind| ctx.event(kind, Actor::Server);
     Ok(match ctx.sealgate.verify_at(found, event).await? {
         SourceSignIn::User(user) => PasswordCheck::Correct(user),
-        SourceSignIn::Wrong => return wrong_at_directory(ctx, queue, password).await,
+        SourceSignIn::Wrong | SourceSignIn::Absent | SourceSignIn::OtherOrigin => {
+            return wrong_at_directory(ctx, queue, password).await;
+        }
         SourceSignIn::Refused(refusal) => PasswordCheck::Refused(match refusal {
             LdapRefusal::Disabled => LoginProblem::AccountDisabled,
             LdapRefusal::Expired => LoginProblem::AccountExpired,

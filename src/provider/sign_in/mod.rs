@@ -179,8 +179,9 @@ pub(super) async fn complete(ctx: &RequestContext<'_>, waiting: &Waiting, proof:
     let Some(Opened { id: session, cookie }) = opened else { return Ok(Proceeded::Gone) };
     let known_browser = guesses::find_known_browser(ctx, Some(user)).await?;
     let marked = guesses::learn_browser(ctx, user.sub, known_browser.as_ref()).await;
-    // If the account was disabled, or a password or factor changed during the proof, all sessions
-    // that existed then have ended. This session is newer, so end it here.
+    // If the account was disabled, a password or factor changed, or the OpenID provider ended the user's
+    // session during the proof, all sessions that existed then have ended. This session is newer, so
+    // end it here.
     if !is_still_valid(ctx, proof).await? {
         ctx.sealgate.store.end_session(session).await?;
         if let Some(marked) = &marked {
@@ -257,10 +258,19 @@ enum Renewal {
     StepUp,
 }
 
-/// Returns whether the user is enabled and their credentials have not changed since the proof.
+/// Returns whether the user is enabled, their credentials have not changed since the proof, and their
+/// OpenID provider still admits them.
 pub(super) async fn is_still_valid(ctx: &RequestContext<'_>, proof: &Proof) -> Result<bool, StoreError> {
     let store = &ctx.sealgate.store;
     let Some(now) = store.user(proof.user.sub).await?.filter(User::is_enabled) else { return Ok(false) };
+    if ctx.sealgate.sources.needs_sign_in(&now, ctx.now) {
+        return Ok(false);
+    }
+    if let Some(own) = &proof.upstream
+        && store.has_ended(own).await?
+    {
+        return Ok(false);
+    }
     let factors = store.factors(now.sub).await?;
     let generation = factors.map_or(0, |factors| factors.value.generation);
     Ok(CredentialMark::for_user(&now, generation) == proof.credentials)

@@ -108,7 +108,11 @@ pub(crate) async fn callback(ctx: &RequestContext<'_>) -> Result<Response, Failu
     let arrived = match ctx.sealgate.arrive(&attempt, &answer, &trip, event).await? {
         Ok(arrived) => arrived,
         Err(rejection) => {
-            if rejection.problem != UpstreamProblem::Invalid {
+            // The browser determines these outcomes.
+            if !matches!(
+                rejection.problem,
+                UpstreamProblem::Invalid | UpstreamProblem::Denied | UpstreamProblem::ProviderError
+            ) {
                 guesses.give_back(ctx);
             }
             return failed(ctx, &waiting, source.name(), rejection).await;

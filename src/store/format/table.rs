@@ -299,6 +299,12 @@ pub(crate) fn logout_token(source: &SourceName, jti: &str) -> Key {
     once(&SecretHash::for_secret(hash.as_bytes()))
 }
 
+/// Key of the time at which an OpenID provider has ended a session. No `jti` contains a zero byte before
+/// it.
+pub(crate) fn ended_upstream_session(source: &SourceName, sid: &str) -> Key {
+    logout_token(source, &format!("\0sid {sid}"))
+}
+
 /// Key of an audit event. The newest sorts first.
 pub(crate) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])
@@ -538,6 +544,12 @@ pub(crate) fn interaction_of_pending(entry: &[u8]) -> Option<Key> {
 pub(crate) fn of_upstream_session(source: &SourceName, sid: &str) -> Key {
     let hash = SecretHash::for_secret(&[source.as_str().as_bytes(), &[0], sid.as_bytes()].concat());
     key(Table::Index, &[b"o", hash.as_bytes()])
+}
+
+/// Prefix of the index entries of the sessions with a sign-in that has this `sub` at an OpenID provider,
+/// where the id of the user is another claim. No `sid` contains a zero byte before it.
+pub(crate) fn of_upstream_subject(source: &SourceName, sub: &str) -> Key {
+    of_upstream_session(source, &format!("\0sub {sub}"))
 }
 
 /// Prefix of the index entries of the application sessions that depend on a session.

@@ -119,31 +119,30 @@ impl Store {
 
     /// Returns the user with this e-mail address, even if disabled.
     pub async fn user_by_email(&self, email: &Email) -> Result<Option<User>, StoreError> {
-        match self.load::<Subject>(table::email(&email.lookup_key())).await? {
-            Some(subject) => self.user(subject.value).await,
-            None => Ok(None),
-        }
+        self.user_by_name(table::email(&email.lookup_key())).await
     }
 
     /// Returns the user with this username, even if disabled.
     pub async fn user_by_username(&self, username: &Username) -> Result<Option<User>, StoreError> {
-        match self.load::<Subject>(table::username(&username.lookup_key())).await? {
-            Some(subject) => self.user(subject.value).await,
-            None => Ok(None),
-        }
+        self.user_by_name(table::username(&username.lookup_key())).await
+    }
+
+    /// Returns the user to whom an index entry of a name leads.
+    ///
+    /// Earlier versions wrote entries for addresses that a source has not verified. Such an entry
+    /// leads to no user.
+    async fn user_by_name(&self, name: Key) -> Result<Option<User>, StoreError> {
+        let Some(subject) = self.load::<Subject>(name.clone()).await? else { return Ok(None) };
+        Ok(self.user(subject.value).await?.filter(|user| names(user).contains(&name)))
     }
 
     /// Returns the user whose e-mail address or username has this lookup key, even if disabled.
     ///
     /// No e-mail address is also a username.
     pub async fn user_by_lookup_key(&self, key: &SecretHash) -> Result<Option<User>, StoreError> {
-        let mut subject = self.load::<Subject>(table::email(key)).await?;
-        if subject.is_none() {
-            subject = self.load::<Subject>(table::username(key)).await?;
-        }
-        match subject {
-            Some(subject) => self.user(subject.value).await,
-            None => Ok(None),
+        match self.user_by_name(table::email(key)).await? {
+            Some(user) => Ok(Some(user)),
+            None => self.user_by_name(table::username(key)).await,
         }
     }
 
@@ -160,6 +159,11 @@ impl Store {
 
     /// Adds a user, with the index entries of the user's names.
     pub async fn add_user(&self, user: &User) -> Result<AddOutcome, StoreError> {
+        for name in names(user) {
+            if !self.is_name_free(&name).await? {
+                return Ok(AddOutcome::Exists);
+            }
+        }
         self.add_users(std::slice::from_ref(user)).await
     }
 
@@ -253,7 +257,7 @@ impl Store {
         let email = next.email.as_ref().map(|email| table::email(&email.lookup_key()));
         let of_names = names_changes(&loaded.value, next)?;
         for (name, _) in &of_names.put {
-            if self.load::<Subject>(name.clone()).await?.is_some() {
+            if !self.is_name_free(name).await? {
                 let is_address = Some(name) == email.as_ref();
                 return Ok(Err(if is_address { RenameOutcome::EmailTaken } else { RenameOutcome::UsernameTaken }));
             }
@@ -261,6 +265,18 @@ impl Store {
         let mut changes = record::replace(loaded, next)?;
         changes.merge(of_names);
         Ok(Ok(changes))
+    }
+
+    /// Returns whether no user has a name. Deletes the entry of an earlier version for an address that
+    /// its source has not verified.
+    pub(crate) async fn is_name_free(&self, name: &Key) -> Result<bool, StoreError> {
+        let Some(entry) = self.load::<Subject>(name.clone()).await? else { return Ok(true) };
+        let Some(holder) = self.user_record(entry.value).await? else { return Ok(false) };
+        if names(&holder.value).contains(name) {
+            return Ok(false);
+        }
+        let (expect, delete) = (vec![entry.unchanged(), holder.unchanged()], vec![name.clone()]);
+        Ok(self.commit(Changes { expect, delete, ..Changes::default() }).await? == Committed::Yes)
     }
 
     /// Deletes a user with everything that belongs to the user. The audit log keeps its events, with
@@ -363,13 +379,14 @@ pub(crate) fn names_changes(before: &User, after: &User) -> Result<Changes, Stor
 /// Returns the keys of the index entries of a user's names and of the link to the source.
 ///
 /// The names of an account that is gone from its source have no entry, so that another account can
-/// have them.
+/// have them. An address that the source has not verified has no entry either: its user could keep
+/// the owner of the address out (see [`User::own_email`]).
 pub(crate) fn names(user: &User) -> Vec<Key> {
     let link = user.source.as_ref().map(|source| table::source_link(&source.link.lookup_key()));
     if user.source.as_ref().is_some_and(|source| source.state == SourceState::Gone) {
         return link.into_iter().collect();
     }
-    let email = user.email.as_ref().map(|email| table::email(&email.lookup_key()));
+    let email = user.own_email().map(|email| table::email(&email.lookup_key()));
     let username = user.username.as_ref().map(|username| table::username(&username.lookup_key()));
     email.into_iter().chain(username).chain(link).collect()
 }

@@ -253,9 +253,10 @@ pub(crate) fn entries(session: &Session) -> impl Iterator<Item = Key> {
     let mut entries = BTreeSet::new();
     for sign_in in &session.sign_ins {
         entries.insert(table::entry(table::of_user(sign_in.subject, Indexed::Session), id));
-        let upstream = sign_in.upstream.as_ref();
-        if let Some((source, sid)) = upstream.and_then(|own| Some((&own.source, own.sid.as_ref()?))) {
-            entries.insert(table::entry(table::of_upstream_session(source, sid), id));
+        if let Some(own) = &sign_in.upstream {
+            let of_sid = own.sid.as_ref().map(|sid| table::of_upstream_session(&own.source, sid));
+            let of_sub = own.sub.as_ref().map(|sub| table::of_upstream_subject(&own.source, sub));
+            entries.extend(of_sid.into_iter().chain(of_sub).map(|prefix| table::entry(prefix, id)));
         }
     }
     entries.into_iter()

@@ -13,14 +13,14 @@ use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
-use crate::subjects::registry::user_creation;
+use crate::subjects::registry::{names, user_creation};
 use crate::subjects::revocations::Revocation;
 use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::grant::{EndReason, Grant};
 use sealgate_domain::secret::{Sealed, Secret};
 use sealgate_domain::session::Session;
-use sealgate_domain::source::{SourceEntry, SourceLink, SourceName, SourceState, UserSource};
+use sealgate_domain::source::{ProviderTerms, SourceEntry, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User, UserState};
 
@@ -40,6 +40,10 @@ pub enum SourceOutcome {
     NameTaken,
     /// The source reports neither an address nor a username for a new user. Nothing was written.
     Nameless,
+    /// There is no such user, and none may be created.
+    Absent,
+    /// The user's id comes from another issuer, or from another claim. Nothing was written.
+    OtherOrigin(Box<User>),
 }
 
 /// Outcome of linking a user to a source, or of removing the link. Except for `Changed`, nothing was
@@ -86,10 +90,11 @@ impl Store {
     }
 
     /// Adds or changes the user that a source has reported. Retries on conflicts. Writes nothing if
-    /// nothing differs, apart from the time of the confirmation by an OpenID provider. Ends all access of a user who is no longer enabled.
+    /// nothing differs, apart from the time of the confirmation by an OpenID provider. Ends all access
+    /// of a user who is no longer enabled.
     ///
-    /// `new` becomes the `sub` of a new user. `valid_for` is the time for which the report of an
-    /// OpenID provider is valid.
+    /// `new` becomes the `sub` of a new user. `None` if no user may be created. `provider` has the terms
+    /// of an OpenID provider.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -97,8 +102,8 @@ impl Store {
         &self,
         source: &SourceName,
         entry: &SourceEntry,
-        valid_for: Option<Duration>,
-        new: Subject,
+        provider: Option<ProviderTerms<'_>>,
+        new: Option<Subject>,
         now: UnixTime,
     ) -> Result<SourceOutcome, StoreError> {
         let link = SourceLink { source: source.clone(), id: entry.id.clone() };
@@ -106,24 +111,39 @@ impl Store {
         let is_nameless = entry.email.is_none() && entry.username.is_none();
         for _ in 0..MAX_CONFLICTS {
             let Some(subject) = self.load::<Subject>(index.clone()).await? else {
+                let Some(new) = new else { return Ok(SourceOutcome::Absent) };
                 if is_nameless {
                     return Ok(SourceOutcome::Nameless);
                 }
-                let user = entry.new_user(source, new, valid_for, now);
+                let user = entry.new_user(source, new, provider, now);
                 if self.commit(user_creation(&user)?).await? == Committed::Yes {
                     return Ok(SourceOutcome::Added(Box::new(user)));
                 }
                 // Either a name is taken, or another request has added the same user.
                 if self.load::<Subject>(index.clone()).await?.is_none() {
-                    return Ok(SourceOutcome::NameTaken);
+                    for name in names(&user) {
+                        if !self.is_name_free(&name).await? {
+                            return Ok(SourceOutcome::NameTaken);
+                        }
+                    }
                 }
                 continue;
             };
             // Without a record, the user has just been deleted.
             let Some(loaded) = self.user_record(subject.value).await? else { continue };
+            let has_origin = |own: &UserSource, provider: &ProviderTerms<'_>| own.may_be_of(provider.origin);
+            if !loaded
+                .value
+                .source
+                .as_ref()
+                .zip(provider.as_ref())
+                .is_none_or(|(own, provider)| has_origin(own, provider))
+            {
+                return Ok(SourceOutcome::OtherOrigin(Box::new(loaded.value)));
+            }
             // A user who loses both names keeps the previous ones.
             let named = if is_nameless { entry.clone().with_names_of(&loaded.value) } else { entry.clone() };
-            let Some(next) = named.applied_to(&loaded.value, source, valid_for, now) else {
+            let Some(next) = named.applied_to(&loaded.value, source, provider, now) else {
                 return Ok(SourceOutcome::Unchanged(Box::new(loaded.value)));
             };
             let is_confirmation = next.is_confirmation_of(&loaded.value);
@@ -180,8 +200,14 @@ impl Store {
                 return Ok(LinkOutcome::Taken(holder.value));
             }
             let (state, changed_at) = (SourceState::Enabled, revocation.at);
-            let source =
-                UserSource { link: link.clone(), groups: BTreeSet::new(), state, changed_at, confirmed_at: None };
+            let source = UserSource {
+                link: link.clone(),
+                groups: BTreeSet::new(),
+                state,
+                changed_at,
+                confirmed_at: None,
+                origin: None,
+            };
             let next = User { source: Some(source), password: None, updated_at: changed_at, ..loaded.value.clone() };
             if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
                 return Ok(outcome);

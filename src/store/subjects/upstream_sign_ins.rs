@@ -1,16 +1,29 @@
 //! Sign-ins of browsers at OpenID providers: the provider's logout tokens end them, and the background
 //! reads replace their refresh tokens.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use crate::engine::{Changes, Key};
 use crate::format::table::{Indexed, Table};
 use crate::format::{record, table};
 use crate::subjects::sessions::entries;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
+use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::session::{OpenIdSession, Session, SessionId, SignIn};
-use sealgate_domain::source::SourceName;
+use sealgate_domain::source::{SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
+
+/// Maximum number of sign-ins of one user that are confirmed with a refresh token. The confirmation
+/// counts for all sign-ins of the user.
+const MAX_REFRESHABLE: usize = 20;
+
+/// Maximum time between the answer of a provider and the end of the sign-in with it, which may need a
+/// second factor.
+const MAX_SIGN_IN: Duration = Duration::from_hours(1);
 
 /// Sign-in of one user in one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +59,61 @@ impl Store {
     pub async fn end_sign_ins_of_user(&self, user: Subject) -> Result<Vec<SignInPlace>, StoreError> {
         let prefix = table::of_user(user, Indexed::Session);
         self.end_indexed_sign_ins(&prefix, |sign_in: &SignIn| sign_in.subject == user).await
+    }
+
+    /// Ends all sign-ins and grants of a user of an OpenID provider, and everything that depends on
+    /// them. The user has no access, also with other credentials, before the next sign-in at the
+    /// provider.
+    ///
+    /// # Errors
+    /// Returns the store's error. Some access may have ended. The call can be repeated.
+    pub async fn withdraw_confirmation(
+        &self,
+        source: &SourceName,
+        user: Subject,
+        now: UnixTime,
+    ) -> Result<Vec<SignInPlace>, StoreError> {
+        self.set_unconfirmed(source, user).await?;
+        // The order matters: a pending sign-in could become a session, and a session could create a grant.
+        self.end_partial_sign_ins(user).await?;
+        let ended = self.end_sign_ins_of_user(user).await?;
+        self.end_grants_of_user(user, EndReason::Source, now).await?;
+        Ok(ended)
+    }
+
+    /// Returns the users of the sign-ins with this `sub` at a provider, where their id is another claim.
+    pub async fn users_with_upstream_sub(
+        &self,
+        source: &SourceName,
+        sub: &str,
+    ) -> Result<BTreeSet<Subject>, StoreError> {
+        let (prefix, mut after, mut found) = (table::of_upstream_subject(source, sub), None::<Key>, BTreeSet::new());
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(found) };
+            after = Some(last.clone());
+            for id in rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes) {
+                let Some(session) = self.session(id).await? else { continue };
+                let has_sub = |own: &OpenIdSession| own.source == *source && own.sub.as_deref() == Some(sub);
+                let sign_ins = session.value.sign_ins.iter();
+                let of_sub = sign_ins.filter(|known| known.upstream.as_deref().is_some_and(has_sub));
+                found.extend(of_sub.map(|known| known.subject));
+            }
+        }
+    }
+
+    async fn set_unconfirmed(&self, source: &SourceName, user: Subject) -> Result<(), StoreError> {
+        for _ in 0..MAX_CONFLICTS {
+            let Some(loaded) = self.user_record(user).await? else { return Ok(()) };
+            let mut next = loaded.value.clone();
+            let own = next.source.as_mut().filter(|own| own.link.source == *source);
+            if !own.is_some_and(UserSource::withdraw_confirmation)
+                || self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes
+            {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Contended)
     }
 
     /// Ends the matching sign-ins of the sessions under this index prefix. Searches again until none is
@@ -144,7 +212,23 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the sign-ins at a provider that have a refresh token. `is_live` selects the sessions.
+    /// Records that a provider has ended a session, for sign-ins that are not stored yet.
+    pub async fn note_ended_sid(&self, source: &SourceName, sid: &str, now: UnixTime) -> Result<(), StoreError> {
+        let key = table::ended_upstream_session(source, sid);
+        let expiry = table::expiry(now.plus(MAX_SIGN_IN), &key);
+        let put = vec![(key, record::encode(&now)?), (expiry, Vec::new())];
+        self.write(Changes { put, ..Changes::default() }).await
+    }
+
+    /// Returns whether the provider has ended the session of a sign-in since its answer was requested.
+    pub async fn has_ended(&self, own: &OpenIdSession) -> Result<bool, StoreError> {
+        let Some(sid) = &own.sid else { return Ok(false) };
+        let ended = self.load::<UnixTime>(table::ended_upstream_session(&own.source, sid)).await?;
+        Ok(ended.is_some_and(|ended| ended.value >= own.at))
+    }
+
+    /// Returns the sign-ins at a provider that have a refresh token, at most 20 of a user: the newest.
+    /// `is_live` selects the sessions.
     ///
     /// Reads all sessions, because their number is limited by use.
     pub async fn refreshable_sign_ins(
@@ -152,15 +236,25 @@ impl Store {
         source: &SourceName,
         is_live: impl Fn(&Session) -> bool + Send + Sync,
     ) -> Result<Vec<SignInPlace>, StoreError> {
-        let mut found = Vec::new();
+        let mut found = BTreeMap::<Subject, Vec<(Reverse<UnixTime>, SignInPlace)>>::new();
         self.read_all(Table::Session, |session: Session| {
-            let has_token = |own: &OpenIdSession| own.source == *source && own.refresh_token.is_some();
-            let of_source = session.sign_ins.iter().filter(|known| known.upstream.as_deref().is_some_and(has_token));
-            let places = of_source.map(|known| SignInPlace { session: session.id, subject: known.subject });
-            found.extend(places.filter(|_| is_live(&session)));
+            if !is_live(&session) {
+                return;
+            }
+            for known in &session.sign_ins {
+                let own = known.upstream.as_deref().filter(|own| own.source == *source && own.refresh_token.is_some());
+                if let Some(own) = own {
+                    let place = SignInPlace { session: session.id, subject: known.subject };
+                    found.entry(known.subject).or_default().push((Reverse(own.at), place));
+                }
+            }
         })
         .await?;
-        Ok(found)
+        let newest = found.into_values().flat_map(|mut places| {
+            places.sort();
+            places.into_iter().take(MAX_REFRESHABLE).map(|(_, place)| place)
+        });
+        Ok(newest.collect())
     }
 
     /// Records that a provider has answered the background reads.
@@ -174,8 +268,8 @@ impl Store {
         Ok(self.load::<UnixTime>(table::upstream_answer(source)).await?.map(|at| at.value))
     }
 
-    /// Changes a sign-in's session at its provider, if it still has this refresh token. Retries on
-    /// conflicts. Returns whether the sign-in has the token.
+    /// Changes a sign-in's session at its provider, if it still has this refresh token. Follows a session
+    /// that has moved to another id. Retries on conflicts. Returns whether a sign-in has the token.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -186,13 +280,12 @@ impl Store {
         change: impl Fn(&mut OpenIdSession) + Send + Sync,
     ) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
-            let Some(loaded) = self.session(place.session).await? else { return Ok(false) };
+            let Some(place) = self.place_of_token(place, refresh_token).await? else { return Ok(false) };
+            let Some(loaded) = self.session(place.session).await? else { continue };
             let mut next = loaded.value.clone();
             let sign_in = next.sign_ins.iter_mut().find(|known| known.subject == place.subject);
             let own = sign_in.and_then(|sign_in| sign_in.upstream.as_deref_mut());
-            let Some(own) = own.filter(|own| own.refresh_token.as_ref() == Some(refresh_token)) else {
-                return Ok(false);
-            };
+            let Some(own) = own.filter(|own| own.refresh_token.as_ref() == Some(refresh_token)) else { continue };
             change(own);
             if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
                 return Ok(true);
@@ -201,14 +294,37 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Ends a sign-in if it still has this refresh token. Returns whether it ended.
+    /// Returns the sign-in that has a refresh token now. Its session may have moved to another id.
+    async fn place_of_token(
+        &self,
+        place: SignInPlace,
+        refresh_token: &Sealed,
+    ) -> Result<Option<SignInPlace>, StoreError> {
+        let has_token = |session: &Session| {
+            let own = session.sign_in_of(place.subject).and_then(|sign_in| sign_in.upstream.as_deref());
+            own.is_some_and(|own| own.refresh_token.as_ref() == Some(refresh_token))
+        };
+        if self.session(place.session).await?.is_some_and(|loaded| has_token(&loaded.value)) {
+            return Ok(Some(place));
+        }
+        let (prefix, mut after) = (table::of_user(place.subject, Indexed::Session), None::<Key>);
+        loop {
+            let rows = self.engine.scan(&prefix, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { return Ok(None) };
+            after = Some(last.clone());
+            for id in rows.iter().filter_map(|(entry, _)| table::entry_id(entry)).map(SessionId::from_bytes) {
+                if self.session(id).await?.is_some_and(|loaded| has_token(&loaded.value)) {
+                    return Ok(Some(SignInPlace { session: id, ..place }));
+                }
+            }
+        }
+    }
+
+    /// Returns whether a sign-in still has this refresh token.
     ///
     /// # Errors
-    /// Returns the store's error. The call can be repeated.
-    pub async fn end_sign_in_with_token(&self, place: SignInPlace, refresh_token: &Sealed) -> Result<bool, StoreError> {
-        let has_token = |own: &OpenIdSession| own.refresh_token.as_ref() == Some(refresh_token);
-        let is_meant =
-            |sign_in: &SignIn| sign_in.subject == place.subject && sign_in.upstream.as_deref().is_some_and(has_token);
-        Ok(!self.end_sign_ins_in(place.session, is_meant).await?.is_empty())
+    /// Returns the store's error.
+    pub async fn has_refresh_token(&self, place: SignInPlace, refresh_token: &Sealed) -> Result<bool, StoreError> {
+        Ok(self.place_of_token(place, refresh_token).await?.is_some())
     }
 }

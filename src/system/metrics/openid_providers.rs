@@ -8,7 +8,7 @@ use crate::metrics::registry::{SECONDS, SeriesRegistry};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamSignInOutcome {
     Succeeded,
-    /// The user or the provider denied the sign-in.
+    /// The user or the provider denied the sign-in, or the provider returned an error.
     Denied,
     /// The account is not admitted here: its claims, its groups, its state or its age.
     Refused,

@@ -88,7 +88,7 @@ async fn a_logout_token_ends_the_sign_ins_that_it_names() {
     assert_eq!(send_logout(&world, "acme", &token).await.status, 200);
     until("all sessions of the user have ended", async || statuses().await == [302, 302, 200]).await;
     // A repeated token does not end the next sign-in.
-    provider.state().claims = json!({ "sub": "anna", "email": "anna@acme.test", "sid": "s1" });
+    provider.state().claims = json!({ "sub": "anna", "email": "anna@acme.test", "sid": "s4" });
     let (again, page) = world.enter("acme", &provider).await;
     assert!(is_signed_in(&page), "{page:?}");
     assert_eq!(send_logout(&world, "acme", &token).await.status, 400);
@@ -205,11 +205,10 @@ async fn changes_at_the_provider_arrive_without_a_new_sign_in() {
 
     assert!(!shown["source"]["confirmed_at"].is_null(), "{shown}");
 
-    // A list of groups that the provider leaves out is unknown, not empty.
+    // An answer that is not valid changes nothing.
     let before = refreshes(&world, "refused").await;
-    let overage = json!({ "_claim_names": { "groups": "src1" }, "_claim_sources": { "src1": {} }, "groups": null });
-    provider.state().claims = with(&overage);
-    until("the groups are left out", async || refreshes(&world, "refused").await > before + 1).await;
+    provider.state().claims = with(&json!({ "groups": ["third"], "aud": "other" }));
+    until("answers are refused", async || refreshes(&world, "refused").await > before + 1).await;
     let shown = world.instance.json(&["user", "show", "anna@acme.test"]);
     assert_eq!(shown["source"]["groups"], json!(["acme:other"]));
     assert_eq!(world.status(&browser, "/json").await, 200);
@@ -217,6 +216,45 @@ async fn changes_at_the_provider_arrive_without_a_new_sign_in() {
     let used = provider.state().refreshed.clone();
     let distinct: std::collections::BTreeSet<_> = used.iter().collect();
     assert_eq!(distinct.len(), used.len(), "{used:?}");
+}
+
+/// What refuses a sign-in also ends one.
+#[tokio::test]
+async fn a_user_who_is_no_longer_admitted_loses_access() {
+    let admitted = with(&json!({ "tid": "1", "groups": ["staff"] }));
+    let provider = FakeProvider::start(admitted.clone());
+    provider.state().rotates = true;
+    let lines = "groups_claim = \"groups\"\nrefresh_seconds = 1\nrequired = { tid = \"1\" }";
+    let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines }], "");
+    let overage = json!({ "_claim_names": { "groups": "src1" }, "_claim_sources": { "src1": {} }, "groups": null });
+    for (reason, claims) in [("not_allowed", json!({ "tid": "2" })), ("groups_overage", overage)] {
+        provider.state().claims = admitted.clone();
+        let (browser, page) = world.enter("acme", &provider).await;
+        assert!(is_signed_in(&page), "{page:?}");
+        let (other, _) = world.enter("acme", &provider).await;
+        assert_eq!(world.status(&browser, "/staff").await, 200);
+        provider.state().claims.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        for browser in [&browser, &other] {
+            until("access has ended", async || world.status(browser, "/json").await == 302).await;
+        }
+        let events = world.instance.json(&["audit", "list", "--kind", "signed_out"]).to_string();
+        assert_eq!(events.matches(&format!("upstream acme: {reason}")).count(), 2, "{events}");
+        world.instance.tells("no longer admits a user");
+    }
+    assert_eq!(refreshes(&world, "unavailable").await, 0);
+}
+
+#[tokio::test]
+async fn an_error_about_one_user_does_not_mean_that_the_provider_is_away() {
+    let provider = FakeProvider::start(anna());
+    let lines = "refresh_seconds = 1\nstale_seconds = 3";
+    let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines }], "");
+    let (browser, page) = world.enter("acme", &provider).await;
+    assert!(is_signed_in(&page), "{page:?}");
+    provider.state().refresh_error = Some(("400 Bad Request", "interaction_required"));
+    until("answers have been refused for longer", async || refreshes(&world, "refused").await >= 6).await;
+    assert_eq!(world.status(&browser, "/json").await, 200);
+    assert_eq!(refreshes(&world, "unavailable").await, 0);
 }
 
 #[tokio::test]
@@ -237,7 +275,7 @@ async fn only_the_end_of_access_at_the_provider_ends_a_sign_in() {
     until("the provider is back", async || refreshes(&world, "confirmed").await > before).await;
     provider.state().refresh_error = Some(("400 Bad Request", "invalid_grant"));
     until("the sign-in has ended", async || world.status(&browser, "/json").await == 302).await;
-    assert_eq!(refreshes(&world, "ended").await, 1);
+    until("the end is counted", async || refreshes(&world, "ended").await == 1).await;
     let events = world.instance.json(&["audit", "list", "--kind", "signed_out"]).to_string();
     assert_eq!(events.matches("upstream acme: ended").count(), 1, "{events}");
     // The user is still enabled, and may sign in again if the provider admits them.

@@ -146,7 +146,7 @@ impl TrustedIssuers {
 }
 
 /// Maximum number of concurrent fetches. A fetch that hangs occupies a thread until its deadline.
-const MAX_FETCHES: usize = 4;
+pub const MAX_FETCHES: usize = 4;
 
 /// Interval between checks of a file.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);

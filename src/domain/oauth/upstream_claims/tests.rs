@@ -2,6 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::profile::is_visible;
+use crate::user::Email;
 
 fn settings() -> UpstreamClaims {
     UpstreamClaims {
