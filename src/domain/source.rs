@@ -142,6 +142,18 @@ pub struct UserSource {
     /// background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<UnixTime>,
+    /// Origin of the link. `None` if the source created the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<LinkOrigin>,
+}
+
+/// Origin of a link that was added to a local user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkOrigin {
+    pub at: UnixTime,
+    /// Whether the user added the link on the account page. Otherwise an administrator added it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_user: bool,
 }
 
 impl User {
@@ -180,7 +192,7 @@ impl UserSource {
 }
 
 /// Report of a source about a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceEntry {
     pub id: SourceId,
     /// Username. `None` if the source has no name that is a valid username.
@@ -219,6 +231,7 @@ impl SourceEntry {
                 state: self.state,
                 changed_at: now,
                 confirmed_at: valid_for.map(|_| now),
+                linked: None,
             }),
             state: UserState::Enabled,
             created_at: now,
@@ -259,8 +272,9 @@ impl SourceEntry {
         let before = user.source.as_ref();
         let changed_at = before.map_or(now, |source| source.changed_at);
         let confirmed_at = before.and_then(|source| source.confirmed_at);
+        let linked = before.and_then(|source| source.linked);
         let (groups, state) = (self.groups.clone(), self.state);
-        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at };
+        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at, linked };
         next.source = Some(reported.clone());
         if next != *user {
             next.updated_at = now;

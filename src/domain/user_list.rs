@@ -526,6 +526,7 @@ mod tests {
             state: SourceState::Enabled,
             changed_at: NOW,
             confirmed_at: None,
+            linked: None,
         };
         let users = [
             User { groups: staff, ..person(1, "A") },

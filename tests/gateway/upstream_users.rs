@@ -35,6 +35,7 @@ async fn a_user_of_a_provider_signs_in_again_after_its_time() {
         state: SourceState::Enabled,
         changed_at: now,
         confirmed_at: Some(now),
+        linked: None,
     };
     world.sealgate.store.change_user(world.anna.sub, |user| user.source = Some(source.clone())).await.unwrap();
     let bearer = format!("Bearer {token}");

@@ -266,7 +266,7 @@ fn of_directory(sample: &Sample) -> User {
         id: SourceId::from_bytes(b"1").expect("an id"),
     };
     let source =
-        UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: AT, confirmed_at: None };
+        UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: AT, confirmed_at: None, linked: None };
     User { source: Some(source), phone_number: None, ..sample.user() }
 }
 

@@ -63,6 +63,7 @@ async fn the_list_is_filtered_by_group_state_role_factor_and_source() {
         state: SourceState::Enabled,
         changed_at: provider.clock.now(),
         confirmed_at: None,
+        linked: None,
     };
     let users = [
         User { groups: ["staff".to_owned(), "devs".to_owned()].into(), ..person(&provider, 1, "cem", "Cem") },
