@@ -431,8 +431,8 @@ pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, 
     // An answer for a link belongs to the signed-in user. Other answers begin a session.
     let is_link = route.endpoint == Endpoint::UpstreamCallback && linking::is_answer(head);
     // This store handle writes only while the page's user is signed in.
-    let own =
-        (is_link || route.endpoint.is_for_signed_in()).then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
+    let own = (is_link || route.endpoint.is_for_signed_in())
+        .then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
     // For an unknown path, a browser gets a page, because the user may have mistyped the address.
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {

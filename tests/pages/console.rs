@@ -265,8 +265,14 @@ fn of_directory(sample: &Sample) -> User {
         source: SourceName::parse("corp").expect("a name"),
         id: SourceId::from_bytes(b"1").expect("an id"),
     };
-    let source =
-        UserSource { link, groups: [].into(), state: SourceState::Enabled, changed_at: AT, confirmed_at: None, linked: None };
+    let source = UserSource {
+        link,
+        groups: [].into(),
+        state: SourceState::Enabled,
+        changed_at: AT,
+        confirmed_at: None,
+        linked: None,
+    };
     User { source: Some(source), phone_number: None, ..sample.user() }
 }
 

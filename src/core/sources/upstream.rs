@@ -209,8 +209,7 @@ impl Sealgate {
     ) -> Result<Box<SourceEntry>, UpstreamProblem> {
         let begun = Instant::now();
         let redeemed = self.redeem(source, sender, answer, trip).await;
-        let outcome =
-            redeemed.as_ref().map_or_else(|problem| outcome(*problem), |_| UpstreamSignInOutcome::Succeeded);
+        let outcome = redeemed.as_ref().map_or_else(|problem| outcome(*problem), |_| UpstreamSignInOutcome::Succeeded);
         self.metrics.upstream_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
         redeemed.map(|signed_in| Box::new(signed_in.entry))
     }

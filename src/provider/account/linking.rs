@@ -383,9 +383,7 @@ pub(super) async fn unlink_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
             ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::AccountUnlinked).with_detail(source.as_str()));
             Ok(done(ctx, source, LinkDone::Unlinked))
         }
-        LinkOutcome::NameTaken => {
-            Ok(refuse(ctx, &visitor, StatusCode::CONFLICT, source, LinkRefusal::NameTaken))
-        }
+        LinkOutcome::NameTaken => Ok(refuse(ctx, &visitor, StatusCode::CONFLICT, source, LinkRefusal::NameTaken)),
         LinkOutcome::Absent | LinkOutcome::Taken(_) | LinkOutcome::HasSource(_) | LinkOutcome::IsLocal => {
             Ok(Response::see_other(&ctx.path(security::PAGE)))
         }
@@ -393,7 +391,12 @@ pub(super) async fn unlink_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
 }
 
 /// Stores the progress of a link. A new link replaces the pending one.
-async fn store(ctx: &RequestContext<'_>, visitor: &Visitor, source: &SourceName, step: LinkStep) -> Result<(), Failure> {
+async fn store(
+    ctx: &RequestContext<'_>,
+    visitor: &Visitor,
+    source: &SourceName,
+    step: LinkStep,
+) -> Result<(), Failure> {
     let pending = PendingLink::new(source, session_of(visitor), &visitor.user, step, ctx.now);
     let change = |links: &mut AccountLinks| links.link = Some(pending.clone());
     Ok(ctx.sealgate.store.change_account_links(visitor.user.sub, &[], change).await?)

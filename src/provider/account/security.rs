@@ -44,7 +44,8 @@ pub(super) const MAX_AGE_TO_CHANGE: Duration = Duration::from_mins(5);
 /// Maximum age of the sign-in when the user finishes a change in the same session.
 ///
 /// A started enrolment expires earlier, after [`CONFIRMATION_TIMEOUT`].
-pub(super) const MAX_AGE_TO_FINISH: Duration = Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + CONFIRMATION_TIMEOUT.as_secs());
+pub(super) const MAX_AGE_TO_FINISH: Duration =
+    Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + CONFIRMATION_TIMEOUT.as_secs());
 
 pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
