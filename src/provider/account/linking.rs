@@ -19,6 +19,7 @@ use crate::links::mailing;
 use crate::protocol::upstream_logout;
 use crate::request::ProviderRequest as _;
 use crate::sign_in::guesses::Guesses;
+use crate::sign_in::login::LOCAL;
 use crate::sign_in::upstream::redirect_uri;
 use crate::visitor::Visitor;
 use sealgate_core::password::QueueKey;
@@ -491,7 +492,10 @@ fn refuse(
 /// Returns the page after a change, which has ended the session.
 fn done(ctx: &RequestContext<'_>, source: &SourceName, done: LinkDone) -> Response {
     let label = ctx.sealgate.sources.label(source);
-    let sign_in = &ctx.sign_in_address(security::PAGE, &[]);
+    // Users without a link sign in here, also if the other users are sent to a provider at once.
+    let is_local = done == LinkDone::Unlinked && ctx.sealgate.config.login.only_upstream.is_some();
+    let parameters: &[_] = if is_local { &[(LOCAL, "yes")] } else { &[] };
+    let sign_in = &ctx.sign_in_address(security::PAGE, parameters);
     let page = LinkDonePage { frame: ctx.frame(), label, done, sign_in };
     Response::page(StatusCode::OK, html(&page), None)
 }
