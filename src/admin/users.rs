@@ -273,15 +273,15 @@ async fn link_to(context: &CommandContext<'_>, user: &UserRef, link: &SourceLink
     let sub = find(context, user).await?.sub;
     let revocation = context.store.new_revocation(sub, EndReason::Administrator, context.clock.now());
     let outcome = context.store.link_user(&revocation, link).await?;
-    link_changed(context, user, outcome, &format!("linked to {}", link.source)).await
+    link_changed(context, user, outcome, (AuditKind::AccountLinked, link.source.as_str())).await
 }
 
 async fn unlink(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
     let source = before.source.map(|source| source.link.source.to_string()).unwrap_or_default();
     let revocation = context.store.new_revocation(before.sub, EndReason::Administrator, context.clock.now());
-    let outcome = context.store.unlink_user(&revocation).await?;
-    link_changed(context, user, outcome, &format!("unlinked from {source}")).await
+    let outcome = context.store.unlink_user(&revocation, None).await?;
+    link_changed(context, user, outcome, (AuditKind::AccountUnlinked, &source)).await
 }
 
 /// Records a changed link, or returns why the link was not changed.
@@ -289,12 +289,12 @@ async fn link_changed(
     context: &CommandContext<'_>,
     user: &UserRef,
     outcome: LinkOutcome,
-    detail: &str,
+    (kind, source): (AuditKind, &str),
 ) -> Result<Answer, CommandError> {
     match outcome {
         LinkOutcome::Changed(user, ended) => {
-            let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
-            context.record(event.with_detail(format!("{detail}; {ended}"))).await;
+            let event = context.event(kind).for_subject(user.sub);
+            context.record(event.with_detail(format!("{source}; {ended}"))).await;
             Ok(with_ended(*user, ended))
         }
         LinkOutcome::Absent => Err(absent(user)),

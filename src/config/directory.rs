@@ -27,6 +27,8 @@ pub struct DirectorySettings {
     pub domains: Vec<String>,
     /// Whether names without one of the listed domains are searched here.
     pub is_default: bool,
+    /// Whether local users may link their account to one in the directory.
+    pub linking: bool,
     /// Time between two reads of the users who are signed in.
     pub refresh: Duration,
     /// Time for which sessions continue while the directory cannot be read.

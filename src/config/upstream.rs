@@ -23,6 +23,8 @@ pub struct UpstreamSettings {
     /// Claims that are used, and whose values are accepted.
     pub claims: UpstreamClaims,
     pub arrival: UpstreamArrival,
+    /// Whether local users may link their account to one at the provider.
+    pub linking: bool,
     pub logout: UpstreamLogout,
     /// Time between two reads of the users who are signed in, if the provider issues refresh tokens.
     pub refresh: Duration,

@@ -1,5 +1,5 @@
 //! Links and codes that are sent to a user: reset links, an invitation, a verification code, and
-//! undo links for changes of address.
+//! undo links for changes of address. Also the link to a source that the user has begun to add.
 //!
 //! Each user has one record. It contains only hashes, so an attacker who reads the store cannot use
 //! the links and codes.
@@ -9,8 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::language::Language;
+use crate::pending_link::{LinkStep, PendingLink};
 use crate::secret::{Secret, SecretHash, from_base64url};
+use crate::source::SourceName;
 use crate::time::UnixTime;
+use crate::upstream_trip::BegunTrip;
 use crate::user::{Email, Subject, User};
 
 /// Validity of a reset link.
@@ -219,12 +222,15 @@ pub struct AccountLinks {
     pub verification: Option<PendingVerification>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undos: Vec<AddressUndo>,
+    /// Link to a source that the user has begun to add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<PendingLink>,
 }
 
 impl AccountLinks {
     /// Creates a record without links and codes.
     pub const fn none(subject: Subject) -> Self {
-        Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new() }
+        Self { subject, resets: Vec::new(), invitation: None, verification: None, undos: Vec::new(), link: None }
     }
 
     /// Adds a reset link, and evicts the oldest if there are too many.
@@ -330,6 +336,27 @@ impl AccountLinks {
         self.undos.retain(|undo| undo.hash == hash);
     }
 
+    /// Returns the link to a source that the user has begun to add in this session, if it is still
+    /// valid.
+    pub fn open_link(&self, session: SecretHash, user: &User, now: UnixTime) -> Option<&PendingLink> {
+        self.link.as_ref().filter(|pending| pending.is_open(session, user, now))
+    }
+
+    /// Removes and returns the trip that an answer of this provider ends: see [`BegunTrip::is_of`].
+    pub fn take_link_trip(
+        &mut self,
+        (source, state): (&SourceName, &str),
+        session: SecretHash,
+        user: &User,
+        now: UnixTime,
+    ) -> Option<BegunTrip> {
+        let pending = self.open_link(session, user, now)?;
+        let LinkStep::Begun(trip) = &pending.step else { return None };
+        let trip = Some(trip.clone()).filter(|trip| trip.is_of(source, state))?;
+        self.link = None;
+        Some(trip)
+    }
+
     /// Invalidates all links and codes that grant access. To be called after access was revoked or
     /// credentials were changed.
     ///
@@ -338,6 +365,7 @@ impl AccountLinks {
     pub fn take_back(&mut self) {
         self.resets.clear();
         self.verification = None;
+        self.link = None;
         self.invitation = self.invitation.take().filter(|invitation| invitation.accepted_at.is_some());
     }
 

@@ -87,6 +87,10 @@ pub enum AuditKind {
     KeyMayBeCopied,
     /// An administrator removed all factors of a user.
     FactorsReset,
+    /// A local user was linked to an account of a directory or an OpenID provider.
+    AccountLinked,
+    /// The link of a user was removed. The user is local.
+    AccountUnlinked,
     /// An invitation link was sent. With the link, a user accepts an account that an administrator
     /// or operator created.
     InvitationSent,
@@ -104,7 +108,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 50] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -146,6 +150,8 @@ impl AuditKind {
         Self::FactorBlocked,
         Self::KeyMayBeCopied,
         Self::FactorsReset,
+        Self::AccountLinked,
+        Self::AccountUnlinked,
         Self::InvitationSent,
         Self::InvitationAccepted,
         Self::InvitationWithdrawn,
@@ -199,6 +205,8 @@ impl AuditKind {
             Self::FactorBlocked => "factor_blocked",
             Self::KeyMayBeCopied => "key_may_be_copied",
             Self::FactorsReset => "factors_reset",
+            Self::AccountLinked => "account_linked",
+            Self::AccountUnlinked => "account_unlinked",
             Self::InvitationSent => "invitation_sent",
             Self::InvitationAccepted => "invitation_accepted",
             Self::InvitationWithdrawn => "invitation_withdrawn",
@@ -401,6 +409,8 @@ impl AuditEvent {
             | AuditKind::AppPasswordRevoked
             | AuditKind::AppCredentialSet
             | AuditKind::AppCredentialRemoved
+            | AuditKind::AccountLinked
+            | AuditKind::AccountUnlinked
                 if by_another =>
             {
                 Some(Notice::AdministratorActed)
@@ -415,6 +425,7 @@ impl AuditEvent {
             AuditKind::AppPasswordCreated => Some(Notice::AppPasswordCreated),
             AuditKind::AppCredentialSet => Some(Notice::AppCredentialSet),
             AuditKind::FactorsReset => Some(Notice::FactorsReset),
+            AuditKind::AccountUnlinked => Some(Notice::AccountUnlinked),
             _ => None,
         }
     }

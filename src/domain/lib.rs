@@ -31,6 +31,7 @@ pub mod oauth;
 pub mod open_access;
 pub mod pace;
 pub mod password_rules;
+pub mod pending_link;
 pub mod pending_registration;
 pub mod pkce;
 pub mod profile;

@@ -243,6 +243,11 @@ pub enum Notice {
     /// The address was changed. Sent to the replaced address, if that address cannot undo the
     /// change.
     AddressReplaced,
+    /// The account was linked to an account at a directory or an OpenID provider. Sent to the
+    /// address before the change.
+    AccountLinked,
+    /// The link of the account was removed.
+    AccountUnlinked,
     /// An administrator changed the account.
     AdministratorActed,
     /// An administrator removed all second factors.
@@ -253,7 +258,7 @@ pub enum Notice {
 
 impl Notice {
     /// All notices, in the order of the variants.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::PasswordChanged,
         Self::PasswordReset,
         Self::FactorAdded,
@@ -267,6 +272,8 @@ impl Notice {
         Self::AppCredentialSet,
         Self::AddressChanged,
         Self::AddressReplaced,
+        Self::AccountLinked,
+        Self::AccountUnlinked,
         Self::AdministratorActed,
         Self::FactorsReset,
         Self::ClientNeedsApproval,

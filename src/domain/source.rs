@@ -146,6 +146,9 @@ pub struct UserSource {
     /// linked and have not signed in since, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<SourceIdOrigin>,
+    /// Origin of the link. `None` if the source created the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<LinkOrigin>,
 }
 
 /// Issuer and claim from which the id of a user at an OpenID provider comes. The same id of another
@@ -162,6 +165,15 @@ pub struct ProviderTerms<'a> {
     /// Time for which the report is valid.
     pub valid_for: Duration,
     pub origin: &'a SourceIdOrigin,
+}
+
+/// Origin of a link that was added to a local user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkOrigin {
+    pub at: UnixTime,
+    /// Whether the user added the link on the account page. Otherwise an administrator added it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_user: bool,
 }
 
 impl User {
@@ -213,7 +225,7 @@ impl UserSource {
 }
 
 /// Report of a source about a user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceEntry {
     pub id: SourceId,
     /// Username. `None` if the source has no name that is a valid username.
@@ -258,6 +270,7 @@ impl SourceEntry {
                 changed_at: now,
                 confirmed_at: provider.map(|_| now),
                 origin: provider.map(|provider| provider.origin.clone()),
+                linked: None,
             }),
             state: UserState::Enabled,
             created_at: now,
@@ -298,9 +311,10 @@ impl SourceEntry {
         let before = user.source.as_ref();
         let changed_at = before.map_or(now, |source| source.changed_at);
         let confirmed_at = before.and_then(|source| source.confirmed_at);
+        let linked = before.and_then(|source| source.linked);
         let (groups, state) = (self.groups.clone(), self.state);
         let origin = before.and_then(|source| source.origin.clone());
-        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at, origin };
+        let mut reported = UserSource { link, groups, state, changed_at, confirmed_at, origin, linked };
         next.source = Some(reported.clone());
         if next != *user {
             next.updated_at = now;

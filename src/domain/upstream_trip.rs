@@ -163,6 +163,16 @@ pub fn interaction_of(state: &str) -> Option<&str> {
     (random.len() == 43 && !interaction.is_empty()).then_some(interaction)
 }
 
+/// Part of a `state` that stands for the account page instead of a pending request. Parameters of
+/// pending requests contain a dot.
+pub const LINKING: &str = "link";
+
+/// Returns whether a `state` belongs to a trip that proves an account for a link. Such a trip signs
+/// nobody in.
+pub fn is_linking(state: &str) -> bool {
+    interaction_of(state) == Some(LINKING)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +193,12 @@ mod tests {
         assert!(trip.is_of(&name("acme"), &state));
         assert!(!trip.is_of(&name("other"), &state));
         assert!(!trip.is_of(&name("acme"), &new_state([8; 32], "id.client")));
+    }
+
+    #[test]
+    fn a_trip_for_a_link_belongs_to_no_request() {
+        assert!(is_linking(&new_state([7; 32], LINKING)));
+        assert!(!is_linking(&new_state([7; 32], "link.client")) && !is_linking("link"));
     }
 
     #[test]

@@ -527,6 +527,7 @@ mod tests {
             changed_at: NOW,
             confirmed_at: None,
             origin: None,
+            linked: None,
         };
         let users = [
             User { groups: staff, ..person(1, "A") },

@@ -17,6 +17,7 @@ mod events;
 mod factor;
 mod inside;
 mod language;
+mod linking;
 mod mail;
 pub mod mailer;
 mod open_access;
@@ -56,6 +57,10 @@ pub use inside::{Addresses, Frame};
 pub use inside::{ConsoleRole, Done, Inside};
 pub use language::language_from_tag;
 pub use language::language_tag;
+pub use linking::{
+    ConfirmLinkPage, LinkDone, LinkDonePage, LinkPage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
+    LinkedAccount, LinkedAccounts, UnlinkPage,
+};
 pub use mail::MailView;
 pub use open_access::AccessTable;
 pub use problem::{

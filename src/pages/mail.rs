@@ -263,6 +263,8 @@ fn notice_words(t: Words, notice: Notice, operator: &Markup) -> (Markup, Markup)
         Notice::RecoveryCodesMade => (t.notice_recovery_made_title(), t.notice_recovery_made(operator)),
         Notice::KeyMayBeCopied => (t.notice_key_copied_title(), t.notice_key_copied(operator)),
         Notice::AppPasswordCreated => (t.notice_app_password_title(), t.notice_app_password(operator)),
+        Notice::AccountLinked => (t.notice_account_linked_title(), t.notice_account_linked(operator)),
+        Notice::AccountUnlinked => (t.notice_account_unlinked_title(), t.notice_account_unlinked(operator)),
         Notice::AppCredentialSet => (t.notice_app_credential_title(), t.notice_app_credential(operator)),
         Notice::AddressChanged => (t.notice_address_changed_title(), t.notice_address_changed(operator)),
         Notice::AddressReplaced => (t.notice_address_replaced_title(), t.notice_address_replaced(operator)),

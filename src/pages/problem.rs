@@ -62,6 +62,9 @@ pub enum Problem {
     /// The answer of an OpenID provider was already used, has expired, or belongs to another browser
     /// or provider.
     UpstreamTrip,
+    /// The answer of an OpenID provider for a link was already used, has expired, or belongs to
+    /// another session, browser or provider.
+    LinkTrip,
     /// The page does not exist.
     NotFound,
     /// The application is not available from the client's network.
@@ -131,6 +134,7 @@ fn problem(t: Words, operator: &str, problem: Problem) -> (Markup, Markup) {
         Problem::NothingToDo => (t.error_nothing_to_do_title(), t.error_nothing_to_do_text()),
         Problem::SignedInAlready => (t.error_signed_in_already_title(), t.error_signed_in_already_text()),
         Problem::UpstreamTrip => (t.error_upstream_trip_title(), t.error_upstream_trip_text()),
+        Problem::LinkTrip => (t.error_link_trip_title(), t.error_link_trip_text()),
         Problem::UnknownHost => (t.error_unknown_host_title(), t.error_unknown_host_text()),
         Problem::ForPrograms => (t.error_for_programs_title(), t.error_for_programs_text()),
         Problem::NotFound => (t.error_not_found_title(), t.error_not_found_text()),

@@ -10,6 +10,7 @@ use sealgate_domain::time::UnixTime;
 use super::device::{browser, system};
 use super::factor::EnrolStep;
 use super::inside::{Inside, MenuEntry};
+use super::linking::LinkedAccounts;
 use super::words::{Markup, Words};
 use crate::inside::Frame;
 
@@ -27,6 +28,7 @@ pub struct SecurityPage<'a> {
     pub takes_keys: bool,
     /// Data for the browser's passkey store, if there are passkeys.
     pub signals: Option<PasskeySignals<'a>>,
+    pub linked: &'a LinkedAccounts<'a>,
     pub problem: Option<SecurityProblem>,
 }
 

@@ -104,19 +104,7 @@ impl LoginPage<'_> {
         }
         Some(match self.problem? {
             LoginProblem::WrongCredentials if self.forgot.is_some() => t.login_wrong_credentials_reset(),
-            LoginProblem::WrongCredentials => t.login_wrong_credentials(),
-            LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
-                Wait::Seconds(seconds) => t.login_throttled_seconds(seconds),
-                Wait::Minutes(minutes) => t.login_throttled_minutes(minutes),
-            },
-            LoginProblem::Busy => t.login_busy(),
-            LoginProblem::PasskeyRefused => t.login_passkey_refused(),
-            LoginProblem::DirectoryAway => t.login_directory_away(),
-            LoginProblem::AccountDisabled => t.login_account_disabled(),
-            LoginProblem::AccountExpired => t.login_account_expired(),
-            LoginProblem::PasswordExpired => t.login_password_expired(),
-            LoginProblem::NameTaken => t.login_name_taken(),
-            LoginProblem::Nameless => t.login_nameless(),
+            problem => t.login_problem(problem),
         })
     }
 
@@ -134,6 +122,25 @@ impl LoginPage<'_> {
 }
 
 impl Words {
+    /// Returns why a sign-in failed.
+    pub(super) fn login_problem(self, problem: LoginProblem) -> Markup {
+        match problem {
+            LoginProblem::WrongCredentials => self.login_wrong_credentials(),
+            LoginProblem::Throttled { seconds } => match Wait::from_seconds(seconds) {
+                Wait::Seconds(seconds) => self.login_throttled_seconds(seconds),
+                Wait::Minutes(minutes) => self.login_throttled_minutes(minutes),
+            },
+            LoginProblem::Busy => self.login_busy(),
+            LoginProblem::PasskeyRefused => self.login_passkey_refused(),
+            LoginProblem::DirectoryAway => self.login_directory_away(),
+            LoginProblem::AccountDisabled => self.login_account_disabled(),
+            LoginProblem::AccountExpired => self.login_account_expired(),
+            LoginProblem::PasswordExpired => self.login_password_expired(),
+            LoginProblem::NameTaken => self.login_name_taken(),
+            LoginProblem::Nameless => self.login_nameless(),
+        }
+    }
+
     /// Returns the description of a scope.
     pub(super) fn scope(self, scope: &ScopeValue) -> Markup {
         match scope {

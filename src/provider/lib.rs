@@ -22,7 +22,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, StatusCode};
 
-use crate::account::AccountSection;
+use crate::account::{AccountSection, linking};
 use crate::console::Area;
 use crate::request::ProviderRequest as _;
 use sealgate_config::Config;
@@ -180,6 +180,9 @@ const ROUTES: &[ProviderRoute] = &[
     page("/account/security/key",   Endpoint::Account(AccountSection::AddKey),       "account",    GET_POST, Bucket::Pages),
     page("/account/security/factor", Endpoint::Account(AccountSection::Factor),      "account",    GET_POST, Bucket::Pages),
     page("/account/security/codes", Endpoint::Account(AccountSection::RecoveryCodes), "account",   GET_POST, Bucket::Pages),
+    page("/account/security/link",  Endpoint::Account(AccountSection::Link),         "account",    GET_POST, Bucket::Pages),
+    page("/account/security/link/confirm", Endpoint::Account(AccountSection::ConfirmLink), "account", GET_POST, Bucket::Pages),
+    page("/account/security/unlink", Endpoint::Account(AccountSection::Unlink),      "account",    GET_POST, Bucket::Pages),
     page("/account/sessions",       Endpoint::Account(AccountSection::Sessions),     "account",    GET_POST, Bucket::Pages),
     page("/account/applications",   Endpoint::Account(AccountSection::Applications), "account",    GET_POST, Bucket::Pages),
     page("/account/app-passwords",  Endpoint::Account(AccountSection::AppPasswords), "account",    GET_POST, Bucket::Pages),
@@ -425,9 +428,11 @@ fn context<'a>(sealgate: &'a Sealgate, head: &'a Parts, body: Body, recipient: R
 /// Handles a request. `route` is the route of its path.
 pub async fn dispatch(sealgate: &Sealgate, route: &ProviderRoute, head: &Parts, body: Bytes) -> http::Response<Bytes> {
     let started = Instant::now();
+    // An answer for a link belongs to the signed-in user. Other answers begin a session.
+    let is_link = route.endpoint == Endpoint::UpstreamCallback && linking::is_answer(head);
     // This store handle writes only while the page's user is signed in.
-    let own =
-        route.endpoint.is_for_signed_in().then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
+    let own = (is_link || route.endpoint.is_for_signed_in())
+        .then(|| Box::new(sealgate.for_page(session_cookie(sealgate, head).as_ref())));
     let mut ctx = context(own.as_deref().unwrap_or(sealgate), head, Body::Read(body), route.recipient);
     // For an unknown path, a browser gets a page, because the user may have mistyped the address.
     if route.endpoint == Endpoint::Nothing && ctx.reads_pages() {
@@ -496,6 +501,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
         Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
+        Endpoint::UpstreamCallback if linking::is_answer(ctx.head) => Box::pin(linking::callback(ctx)).await,
         Endpoint::UpstreamCallback => Box::pin(sign_in::upstream::callback(ctx)).await,
         Endpoint::UpstreamLogout => Box::pin(protocol::upstream_logout::backchannel(ctx)).await,
         Endpoint::UpstreamSignedOut => protocol::upstream_logout::returned(ctx).await,

@@ -66,7 +66,7 @@ pub use subjects::interactions::SignInAttempt;
 pub use subjects::registrations::Registered;
 pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;
-pub use subjects::sources::{LinkOutcome, SourceOutcome, UpstreamTokenKind};
+pub use subjects::sources::{LinkOutcome, ProvenAccount, SourceOutcome, UpstreamTokenKind};
 pub use subjects::submissions::SubmissionState;
 pub use subjects::upstream_sign_ins::SignInPlace;
 pub use subjects::user_rows::{UserListRow, UserRecords};

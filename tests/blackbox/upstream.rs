@@ -1,5 +1,6 @@
 //! Users of OpenID providers: the npm package `oidc-provider`, and a provider that a test controls.
 
+mod linking;
 mod node;
 mod sessions;
 

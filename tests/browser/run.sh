@@ -36,6 +36,9 @@ probe = "/profile"
 success = { status = [200] }
 expired = { status = [302] }
 END
+# Directory to which users can link their account. No server listens there.
+directory_password=$work/directory-password
+echo secret >"$directory_password"
 # Prints configuration sections for providers that send mail.
 sections() {
     cat <<END
@@ -103,6 +106,16 @@ login = { recipe = "$recipe" }
 [[app.route]]
 path = "/"
 access = "signed_in"
+[[directory]]
+name = "kurum"
+kind = "ldap"
+servers = ["ldap://127.0.0.1:$away"]
+domains = ["kurum.example"]
+[directory.bind]
+dn = "cn=sealgate,dc=kurum,dc=example"
+password_file = "$directory_password"
+[directory.users]
+base = "ou=people,dc=kurum,dc=example"
 END
 }
 configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections "")

@@ -50,6 +50,13 @@ async function fresh(page, lane, address) {
   await page.waitForURL(address);
 }
 
+/// Opens the form that links the first user's account to one in the directory.
+async function linkForm(page, lane) {
+  await fresh(page, lane, `${ISSUER}/account/security`);
+  await page.click("#link-kurum");
+  await page.waitForSelector("#link-submit");
+}
+
 /// Opens the second step of the third user's sign-in, with one of its methods.
 async function secondStep(page, lane, way) {
   await page.goto(authorize());
@@ -452,6 +459,17 @@ export const STATES = [
     },
   },
   { name: "account-security-key", as: "nobody", show: (page, lane) => fresh(page, lane, `${ISSUER}/account/security/key`) },
+  { name: "account-link", as: "nobody", show: linkForm },
+  {
+    name: "account-link-away", as: "nobody", status: 503,
+    async show(page, lane) {
+      await linkForm(page, lane);
+      await page.fill("#account", "isik.agaoglu");
+      await page.fill("#password", "parola");
+      await leave(page, () => page.click("#link-submit"));
+      await page.waitForSelector("#link-problem");
+    },
+  },
   { name: "account-sessions", as: "first", show: everyAccess },
   { name: "account-applications", as: "first", show: at(`${ISSUER}/account/applications`) },
   { name: "account-app-passwords", as: "first", show: at(`${ISSUER}/account/app-passwords`) },

@@ -40,6 +40,7 @@ async fn move_to_provider(world: &World, change: impl Fn(&mut User) + Send + Syn
         changed_at: now,
         confirmed_at: Some(now),
         origin: None,
+        linked: None,
     };
     let changed = world.sealgate.store.change_user(world.anna.sub, |user| {
         user.source = Some(source.clone());

@@ -73,6 +73,7 @@ mod keep_signed_in;
 mod key_removal;
 mod keys;
 mod level;
+mod linking;
 mod lock_out;
 mod log_lines;
 mod login;

@@ -19,15 +19,24 @@ use crate::support::{Browser, Provider, Reply, Tokens, jwt_claims};
 const VALID: u64 = 600;
 
 /// Server with one OpenID provider.
-struct World {
-    upstream: FakeProvider,
-    provider: Provider,
+pub(crate) struct World {
+    pub(crate) upstream: FakeProvider,
+    pub(crate) provider: Provider,
     _files: TempDir,
 }
 
 impl World {
     /// `lines` are more lines of the section, and `sections` follow it.
-    async fn start(lines: &str, sections: &str) -> Self {
+    pub(crate) async fn start(lines: &str, sections: &str) -> Self {
+        Self::start_with(lines, sections, async |section| Provider::with(&section).await).await
+    }
+
+    /// Does the same with a provider that `provider` creates from the sections.
+    pub(crate) async fn start_with(
+        lines: &str,
+        sections: &str,
+        provider: impl AsyncFnOnce(String) -> Provider,
+    ) -> Self {
         let upstream = FakeProvider::start(json!({
             "sub": "id-of-anna", "email": "anna@acme.test", "email_verified": true, "name": "Anna", "sid": "session-1",
         }));
@@ -41,29 +50,36 @@ impl World {
             upstream.issuer(),
             secret.display()
         );
-        let provider = Provider::with(&section).await;
+        let provider = provider(section).await;
         let world = Self { upstream, provider, _files: files };
         world.upstream.state().claims["auth_time"] = json!(world.now());
         world
     }
 
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.provider.clock.now().seconds()
     }
 
     /// Signs in at the provider from a sign-in page.
-    async fn sign_in(&self, browser: &Browser<'_>, page: &Reply) -> Reply {
+    pub(crate) async fn sign_in(&self, browser: &Browser<'_>, page: &Reply) -> Reply {
         let page = browser.submit(page, &[("upstream", "acme")]).await;
+        let returned = self.approve(&page).await;
+        browser.open(&returned).await
+    }
+
+    /// Signs in at the provider to which a page sends the browser. Returns the path to which the
+    /// provider returns it.
+    pub(crate) async fn approve(&self, page: &Reply) -> String {
         let text = page.text();
         let start = text.find("content=\"0; url=").unwrap_or_else(|| panic!("the page sends nowhere: {page:?}")) + 16;
         let url = text[start..].split('"').next().unwrap().replace("&#38;", "&").replace("&amp;", "&");
         self.upstream.state().now = Some(self.now());
         let returned = self.upstream.approve(&url).await;
-        browser.open(returned.strip_prefix("https://id.test").unwrap()).await
+        returned.strip_prefix("https://id.test").unwrap().to_owned()
     }
 
     /// Signs in for an authorization request of the client `c1`, and redeems the code.
-    async fn tokens(&self, browser: &Browser<'_>) -> Tokens {
+    pub(crate) async fn tokens(&self, browser: &Browser<'_>) -> Tokens {
         let page = browser.open(&self.provider.c1().authorize(&[("scope", "openid email offline_access")])).await;
         let mut page = if is_sign_in(&page) { self.sign_in(browser, &page).await } else { page };
         if page.header("location").is_none() {
@@ -79,7 +95,7 @@ impl World {
     }
 }
 
-fn is_sign_in(page: &Reply) -> bool {
+pub(crate) fn is_sign_in(page: &Reply) -> bool {
     page.header("location").is_none() && page.text().contains("id=\"upstream-acme\"")
 }
 

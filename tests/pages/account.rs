@@ -11,15 +11,17 @@ use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::upstream_trip::UpstreamProblem;
 use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
 use sealgate_pages::{
     AccessTable, ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm,
-    AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, Done, EnrolProblem, EnrolStep,
-    EventLine, FactorLine, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside, KeyEnrolment,
-    MakeCodesPage, Named, NewAddressPage, NewAddressProblem, NewAppPassword, PasskeySignals, PasswordPage,
-    PasswordProblem, ProfileField, ProfilePage, RecoveryState, SecurityPage, SecurityProblem, SessionsPage,
-    UndoOutcome, UndoPage, UndonePage, WaitingCode, html,
+    AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, ConfirmLinkPage, Done,
+    EnrolProblem, EnrolStep, EventLine, FactorLine, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside,
+    KeyEnrolment, LinkDone, LinkDonePage, LinkPage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
+    LinkedAccount, LinkedAccounts, LoginProblem, MakeCodesPage, Named, NewAddressPage, NewAddressProblem,
+    NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage, RecoveryState,
+    SecurityPage, SecurityProblem, SessionsPage, UndoOutcome, UndoPage, UndonePage, UnlinkPage, WaitingCode, html,
 };
 
 use crate::sample::{AT, Sample};
@@ -343,10 +345,12 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         line(FactorKind::SecurityKey, Some(false), None),
         line(FactorKind::Totp, None, Some(AT)),
     ];
-    let page = |factors, recovery, room, signals, problem| {
+    let none = LinkedAccounts::None(Vec::new());
+    let page_with = |factors, recovery, room, signals, problem, linked| {
         let (takes_apps, takes_keys) = (room, room);
-        html(&SecurityPage { inside: inside(), factors, recovery, takes_apps, takes_keys, signals, problem })
+        html(&SecurityPage { inside: inside(), factors, recovery, takes_apps, takes_keys, signals, linked, problem })
     };
+    let page = |factors, recovery, room, signals, problem| page_with(factors, recovery, room, signals, problem, &none);
     let left = |count, few| RecoveryState::Left { count, few, made_at: BEFORE };
     let signals = |accepted| Some(PasskeySignals { accepted, details: client });
     add("account-security", page(&lines, left(8, false), true, signals(None), None));
@@ -356,6 +360,53 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let refused = |problem| page(&lines, left(8, false), true, None, Some(problem));
     add("account-security-demanded", refused(SecurityProblem::Demanded));
     add("account-security-last-passkey", refused(SecurityProblem::LastPasskey));
+
+    let linked = |linked_at, may_unlink| {
+        let confirmed_at = linked_at;
+        LinkedAccounts::Linked(LinkedAccount { label: client, linked_at, confirmed_at, may_unlink })
+    };
+    let sources = vec![LinkableSource { name: "acme", label: client }, LinkableSource { name: "corp", label: person }];
+    for (name, linked) in
+        [("own", linked(Some(BEFORE), true)), ("kept", linked(None, false)), ("open", LinkedAccounts::None(sources))]
+    {
+        let html = page_with(&lines, RecoveryState::None, true, None, None, &linked);
+        add(&format!("account-security-linked-{name}"), html);
+    }
+    let link = |is_directory, problem| {
+        let (label, source) = (client, "corp");
+        html(&LinkPage { inside: inside(), csrf, source, label, is_directory, account: person, problem })
+    };
+    add("account-link", link(false, None));
+    add("account-link-directory", link(true, None));
+    add("account-link-wrong", link(true, Some(LinkProblem::SignIn(LoginProblem::WrongCredentials))));
+    add("account-link-away", link(true, Some(LinkProblem::Away)));
+    for (name, is_directory) in [("provider", false), ("directory", true)] {
+        let (label, names) = (client, &[person, account][..]);
+        let (has_password, is_administrator) = (is_directory, is_directory);
+        let inside = inside();
+        let page =
+            ConfirmLinkPage { inside, csrf, label, is_directory, account, names, has_password, is_administrator };
+        add(&format!("account-confirm-link-{name}"), html(&page));
+    }
+    let refused = |refusal| html(&LinkRefusedPage { inside: inside(), label: client, refusal });
+    for (name, refusal) in [
+        ("taken", LinkRefusal::Taken),
+        ("name-taken", LinkRefusal::NameTaken),
+        ("has-source", LinkRefusal::HasSource),
+        ("denied", LinkRefusal::Provider(UpstreamProblem::Denied)),
+        ("away", LinkRefusal::Provider(UpstreamProblem::Unavailable)),
+        ("invalid", LinkRefusal::Provider(UpstreamProblem::Invalid)),
+        ("groups", LinkRefusal::Provider(UpstreamProblem::GroupsOverage)),
+        ("no-way-left", LinkRefusal::NoWayLeft),
+        ("only-administrator", LinkRefusal::OnlyAdministrator),
+    ] {
+        add(&format!("account-link-{name}"), refused(refusal));
+    }
+    add("account-unlink", html(&UnlinkPage { inside: inside(), csrf, label: client }));
+    for (name, done) in [("linked", LinkDone::Linked), ("unlinked", LinkDone::Unlinked)] {
+        let page = LinkDonePage { frame: frame.clone(), label: client, done, sign_in: sample.action };
+        add(&format!("{name}-accounts"), html(&page));
+    }
 
     let adds = |enrolment| html(&AddFactorPage { inside: inside(), action: sample.action, csrf, enrolment });
     let uri = "otpauth://totp/Acme:ayse.isik%40example.com?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Acme";

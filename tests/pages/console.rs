@@ -272,6 +272,7 @@ fn of_directory(sample: &Sample) -> User {
         changed_at: AT,
         confirmed_at: None,
         origin: None,
+        linked: None,
     };
     User { source: Some(source), phone_number: None, ..sample.user() }
 }

@@ -73,6 +73,8 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::FactorBlocked => "a kind of factor was blocked after too many consecutive failures",
         AuditKind::KeyMayBeCopied => "the signature counter of a security key did not increase",
         AuditKind::FactorsReset => "an administrator removed all factors of a user",
+        AuditKind::AccountLinked => "a local user was linked to an account of a directory or an OpenID provider",
+        AuditKind::AccountUnlinked => "the link of a user to a directory or an OpenID provider was removed",
         AuditKind::InvitationSent => "a link was sent to accept an account that an administrator or operator created",
         AuditKind::InvitationAccepted => "an invitation was accepted",
         AuditKind::InvitationWithdrawn => "an invitation was withdrawn",

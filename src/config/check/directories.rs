@@ -108,6 +108,7 @@ fn directory(mut section: Section<'_, '_>, files: &Files, taken: &mut Taken) -> 
     if !is_default && domains.is_empty() && !section.has("domains") {
         section.fault("domains", "is missing, so nobody could sign in; write domains, or default = true");
     }
+    let linking = section.flag("linking", true);
     let refresh = section.seconds("refresh_seconds", 60, 1..=HOUR);
     let stale = section.seconds("stale_seconds", HOUR, 1..=7 * DAY);
     if stale < refresh {
@@ -126,6 +127,7 @@ fn directory(mut section: Section<'_, '_>, files: &Files, taken: &mut Taken) -> 
         id: id?,
         domains,
         is_default,
+        linking,
         refresh,
         stale,
         timeout,

@@ -108,6 +108,7 @@ fn upstream(
         );
         section.fault("required", &problem);
     }
+    let linking = section.flag("linking", true);
     let logouts = [("upstream", UpstreamLogout::Upstream), ("local", UpstreamLogout::Local)];
     let logout = section.choice("logout", &logouts);
     if logout == Some(UpstreamLogout::Upstream) && matches!(kind, UpstreamKind::Google | UpstreamKind::GitHub) {
@@ -141,6 +142,7 @@ fn upstream(
         scopes,
         claims: claims?,
         arrival,
+        linking,
         logout: logout.unwrap_or(default_logout),
         refresh,
         stale,

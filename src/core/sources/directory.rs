@@ -19,7 +19,7 @@ use sealgate_domain::secret::base64url;
 use sealgate_domain::source::{SourceEntry, SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
-use sealgate_ldap::{LdapDirectory, LdapRead, LdapSignIn, LdapSignInAttempt};
+use sealgate_ldap::{LdapDirectory, LdapRead, LdapRefusal, LdapSignIn, LdapSignInAttempt};
 use sealgate_store::StoreError;
 use sealgate_system::clock::{Clock, random};
 use sealgate_system::metrics::{DirectorySignInOutcome, Metrics};
@@ -39,6 +39,16 @@ pub struct DirectorySource {
 /// A directory cannot check a password now. The sign-in can be repeated.
 #[derive(Debug)]
 pub struct DirectoryUnavailable;
+
+/// Result of a check that proves an account at a directory for a link.
+pub enum DirectoryProof {
+    /// The password is right, and the account is enabled.
+    Account(Box<SourceEntry>),
+    Wrong,
+    Refused(LdapRefusal),
+    /// The directory did not decide. The check can be repeated.
+    Unavailable,
+}
 
 /// Sign-in at a directory whose user was searched, and whose password is not checked yet.
 pub struct DirectoryAttempt<'a> {
@@ -190,6 +200,25 @@ impl Sealgate {
         };
         self.metrics.directory_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
         Ok(signed_in)
+    }
+
+    /// Checks the password at the directory, to prove an account for a link. Signs nobody in, and
+    /// stores nothing.
+    pub async fn prove_at_directory(&self, found: DirectoryAttempt<'_>) -> DirectoryProof {
+        let DirectoryAttempt { source, attempt, begun, _place } = found;
+        let (proof, outcome) = match attempt.verify().await {
+            Ok(LdapSignIn::User(entry)) if entry.state == SourceState::Enabled => {
+                (DirectoryProof::Account(Box::new(entry)), DirectorySignInOutcome::Succeeded)
+            }
+            Ok(LdapSignIn::User(_) | LdapSignIn::Wrong) => (DirectoryProof::Wrong, DirectorySignInOutcome::Wrong),
+            Ok(LdapSignIn::Refused(refusal)) => (DirectoryProof::Refused(refusal), DirectorySignInOutcome::Refused),
+            Err(fault) => {
+                self.report_unavailable(source, &fault, begun);
+                return DirectoryProof::Unavailable;
+            }
+        };
+        self.metrics.directory_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
+        proof
     }
 
     /// Asks a directory for a user who does not exist, with a password that no user has.

@@ -28,7 +28,7 @@ use sealgate_system::metrics::Metrics;
 use sealgate_upstream::AssertionSigner;
 use std::sync::Arc;
 
-pub use directory::{DirectoryAttempt, DirectorySource, DirectoryUnavailable};
+pub use directory::{DirectoryAttempt, DirectoryProof, DirectorySource, DirectoryUnavailable};
 pub use sealgate_ldap::LdapRefusal;
 pub use upstream::{OpenIdSource, UpstreamArrived, UpstreamAttempt, UpstreamRejection, UpstreamUnavailable};
 pub use upstream_logout::LogoutRefused;
@@ -189,6 +189,19 @@ impl Sources {
     pub fn upstream_for_domain(&self, typed: &str) -> Option<&Arc<OpenIdSource>> {
         let domain = domain(typed)?;
         self.upstreams.iter().find(|upstream| upstream.settings().has_domain(&domain))
+    }
+
+    /// Returns the name of a source for users: the label of an OpenID provider, or the name of a
+    /// directory.
+    pub fn label<'s>(&'s self, name: &'s SourceName) -> &'s str {
+        self.upstream(name).map_or(name.as_str(), |upstream| upstream.settings().label.as_str())
+    }
+
+    /// Returns whether local users may link their account to one at this source, and may remove such
+    /// a link.
+    pub fn allows_linking(&self, name: &SourceName) -> bool {
+        let of_directory = || self.directory(name).is_some_and(|directory| directory.settings.linking);
+        self.upstream(name).map_or_else(of_directory, |upstream| upstream.settings().linking)
     }
 
     /// Returns whether a user still has access, by what their source last reported.

@@ -19,7 +19,7 @@ use sealgate_domain::assurance::{AssuranceLevel, AuthenticationStep, Authenticat
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::session::OpenIdSession;
-use sealgate_domain::source::{ProviderTerms, SourceIdOrigin, SourceName, UserSource};
+use sealgate_domain::source::{ProviderTerms, SourceEntry, SourceIdOrigin, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::upstream_trip::{BegunTrip, Recency, UpstreamProblem};
 use sealgate_domain::user::{Subject, User};
@@ -150,9 +150,14 @@ impl OpenIdSource {
         metrics.upstream_answered(self.name().as_str(), before.max(at.seconds()));
     }
 
+    /// Returns the terms of the provider's reports.
+    pub fn provider_terms(&self) -> ProviderTerms<'_> {
+        ProviderTerms { valid_for: self.settings().session, origin: &self.origin }
+    }
+
     pub(super) fn terms(&self) -> SourceTerms<'_> {
-        let provider = ProviderTerms { valid_for: self.settings().session, origin: &self.origin };
-        SourceTerms { kind: "upstream", name: self.name(), provider: Some(provider), may_create: true }
+        let provider = Some(self.provider_terms());
+        SourceTerms { kind: "upstream", name: self.name(), provider, may_create: true }
     }
 }
 
@@ -195,22 +200,52 @@ impl Sealgate {
         event: impl Fn(AuditKind) -> AuditEvent + Send + Sync,
     ) -> Result<Result<UpstreamArrived, UpstreamRejection>, Failure> {
         let (source, begun, requested_at) = (attempt.source, Instant::now(), self.clock.now());
-        let Some(place) = source.places.take(attempt.sender) else {
-            self.report_upstream(source, &CROWDED, begun);
-            return Ok(Err(UpstreamProblem::Unavailable.into()));
-        };
-        let signed_in = source.provider.sign_in(answer, trip).await;
-        drop(place);
+        let redeemed = self.redeem(source, attempt.sender, answer, trip).await;
         let seconds = begun.elapsed().as_secs_f64();
-        let arrived = match signed_in {
-            // The sign-in says nothing about the users who are signed in, so it is no answer about them.
+        let arrived = match redeemed {
             Ok(signed_in) => self.admit(attempt, signed_in, requested_at, &event).await?,
-            Err(refusal) => Err(refused(source, &refusal).into()),
+            Err(problem) => Err(problem.into()),
         };
         let outcome =
             arrived.as_ref().map_or_else(|rejection| outcome(rejection.problem), |_| UpstreamSignInOutcome::Succeeded);
         self.metrics.upstream_signed_in(source.name().as_str(), outcome, seconds);
         Ok(arrived)
+    }
+
+    /// Redeems the answer of a provider to a trip that proves an account for a link. Signs nobody in,
+    /// and stores nothing.
+    ///
+    /// The caller has compared `state`, and has ended the trip.
+    ///
+    /// # Errors
+    /// The problem that the user sees.
+    pub async fn prove_at_provider(
+        &self,
+        source: &OpenIdSource,
+        sender: QueueKey,
+        answer: &CallbackAnswer<'_>,
+        trip: &Trip<'_>,
+    ) -> Result<Box<SourceEntry>, UpstreamProblem> {
+        let begun = Instant::now();
+        let redeemed = self.redeem(source, sender, answer, trip).await;
+        let outcome = redeemed.as_ref().map_or_else(|problem| outcome(*problem), |_| UpstreamSignInOutcome::Succeeded);
+        self.metrics.upstream_signed_in(source.name().as_str(), outcome, begun.elapsed().as_secs_f64());
+        redeemed.map(|signed_in| Box::new(signed_in.entry))
+    }
+
+    async fn redeem(
+        &self,
+        source: &OpenIdSource,
+        sender: QueueKey,
+        answer: &CallbackAnswer<'_>,
+        trip: &Trip<'_>,
+    ) -> Result<UpstreamSignIn, UpstreamProblem> {
+        let Some(_place) = source.places.take(sender) else {
+            tracing::error!(upstream = %source.name(), fault = CROWDED, "the OpenID provider cannot sign a user in");
+            return Err(UpstreamProblem::Unavailable);
+        };
+        // A sign-in says nothing about the users who are signed in, so it is no answer about them.
+        source.provider.sign_in(answer, trip).await.map_err(|refusal| refused(source, &refusal))
     }
 
     /// Stores the provider's report about a user who has signed in there, if the user is admitted.

@@ -25,7 +25,7 @@ const EVENTS_PER_PAGE: usize = 30;
 /// Kinds of events that concern the security of an account. The page shows only these kinds.
 ///
 /// Token renewals are left out, because applications renew their tokens every few minutes.
-const KINDS: [AuditKind; 35] = [
+const KINDS: [AuditKind; 37] = [
     AuditKind::SignedIn,
     AuditKind::SignInFailed,
     AuditKind::SignedOut,
@@ -57,6 +57,8 @@ const KINDS: [AuditKind; 35] = [
     AuditKind::FactorBlocked,
     AuditKind::KeyMayBeCopied,
     AuditKind::FactorsReset,
+    AuditKind::AccountLinked,
+    AuditKind::AccountUnlinked,
     AuditKind::SelfRegistered,
     AuditKind::InvitationSent,
     AuditKind::InvitationAccepted,

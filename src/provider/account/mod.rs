@@ -11,6 +11,7 @@ mod address;
 pub(crate) mod app_logins;
 mod app_passwords;
 mod applications;
+pub(crate) mod linking;
 mod password;
 mod profile;
 pub(crate) mod security;
@@ -38,6 +39,9 @@ pub(super) enum AccountSection {
     AddKey,
     Factor,
     RecoveryCodes,
+    Link,
+    ConfirmLink,
+    Unlink,
     Sessions,
     Applications,
     AppPasswords,
@@ -81,6 +85,9 @@ pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSecti
         AccountSection::AddKey => security::add_key(ctx).await,
         AccountSection::Factor => security::settings(ctx).await,
         AccountSection::RecoveryCodes => security::codes(ctx).await,
+        AccountSection::Link => linking::link_page(ctx).await,
+        AccountSection::ConfirmLink => linking::confirm_page(ctx).await,
+        AccountSection::Unlink => linking::unlink_page(ctx).await,
         AccountSection::Sessions => sessions::sessions_page(ctx).await,
         AccountSection::Applications => applications::applications_page(ctx).await,
         AccountSection::AppPasswords => app_passwords::app_passwords_page(ctx).await,

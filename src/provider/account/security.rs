@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::json;
 
+use crate::account::linking;
 use crate::request::ProviderRequest as _;
 use crate::sign_in::enrolment;
 use crate::sign_in::enrolment::{CONFIRMATION_TIMEOUT, Enrolled, Enrolling};
@@ -38,12 +39,13 @@ const ADD_KEY: &str = "/account/security/key";
 const CODES: &str = "/account/security/codes";
 
 /// Maximum age of the sign-in when the user starts a change.
-const MAX_AGE_TO_CHANGE: Duration = Duration::from_mins(5);
+pub(super) const MAX_AGE_TO_CHANGE: Duration = Duration::from_mins(5);
 
 /// Maximum age of the sign-in when the user finishes a change in the same session.
 ///
 /// A started enrolment expires earlier, after [`CONFIRMATION_TIMEOUT`].
-const MAX_AGE_TO_FINISH: Duration = Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + CONFIRMATION_TIMEOUT.as_secs());
+pub(super) const MAX_AGE_TO_FINISH: Duration =
+    Duration::from_secs(MAX_AGE_TO_CHANGE.as_secs() + CONFIRMATION_TIMEOUT.as_secs());
 
 pub(super) async fn security_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     show(ctx, &Visitor::find(ctx, PAGE).await?, None).await
@@ -314,12 +316,13 @@ async fn show(
         signals: signals
             .as_ref()
             .map(|(accepted, details)| PasskeySignals { accepted: tells.then_some(accepted.as_str()), details }),
+        linked: &linking::linked_accounts(ctx, &visitor.user),
         problem,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-async fn factors(ctx: &RequestContext<'_>, user: &User) -> Result<Option<Factors>, Failure> {
+pub(super) async fn factors(ctx: &RequestContext<'_>, user: &User) -> Result<Option<Factors>, Failure> {
     Ok(ctx.sealgate.store.factors(user.sub).await?.map(|loaded| loaded.value))
 }
 

@@ -165,7 +165,7 @@ fn begin_again(ctx: &RequestContext<'_>, waiting: &Waiting) -> Response {
 }
 
 /// Returns the URL to which the provider returns browsers.
-fn redirect_uri(ctx: &RequestContext<'_>, source: &OpenIdSource) -> String {
+pub(crate) fn redirect_uri(ctx: &RequestContext<'_>, source: &OpenIdSource) -> String {
     format!("{}{}", ctx.sealgate.config.issuer.as_str(), source.settings().callback_path())
 }
 

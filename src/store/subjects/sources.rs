@@ -13,14 +13,19 @@ use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
+use crate::subjects::outbox::add_mails;
 use crate::subjects::registry::{names, user_creation};
 use crate::subjects::revocations::Revocation;
 use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
+use sealgate_domain::factors::Factors;
 use sealgate_domain::grant::{EndReason, Grant};
+use sealgate_domain::mail::WaitingMail;
 use sealgate_domain::secret::{Sealed, Secret};
 use sealgate_domain::session::Session;
-use sealgate_domain::source::{ProviderTerms, SourceEntry, SourceLink, SourceName, SourceState, UserSource};
+use sealgate_domain::source::{
+    LinkOrigin, ProviderTerms, SourceEntry, SourceLink, SourceName, SourceState, UserSource,
+};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User, UserState};
 
@@ -61,6 +66,15 @@ pub enum LinkOutcome {
     IsLocal,
     /// Another user has the address or the username.
     NameTaken,
+}
+
+/// Account at a source that a user has proven.
+#[derive(Debug, Clone, Copy)]
+pub struct ProvenAccount<'a> {
+    /// Report of the source.
+    pub entry: &'a SourceEntry,
+    /// Terms of an OpenID provider. `None` for directories.
+    pub provider: Option<ProviderTerms<'a>>,
 }
 
 /// Kind of a token that an OpenID provider has issued.
@@ -184,12 +198,41 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Links a local user to an account at a source. The source's sign-in replaces the user's password,
-    /// and all access ends. Retries on conflicts.
+    /// Links a local user to an account at a source, on behalf of an administrator. The source's
+    /// sign-in replaces the user's password, and all access ends. Retries on conflicts.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
     pub async fn link_user(&self, revocation: &Revocation, link: &SourceLink) -> Result<LinkOutcome, StoreError> {
+        self.add_link(revocation, link, None, &[]).await
+    }
+
+    /// Links a local user to an account that the user has proven, as [`Store::link_user`] does. Also
+    /// applies the source's report, and queues e-mails in the same commit.
+    ///
+    /// Returns [`LinkOutcome::NameTaken`] if another user has a name that the source reports.
+    /// Otherwise the user could neither sign in at the source, nor with the removed password.
+    ///
+    /// # Errors
+    /// Returns the store's error. The call can be repeated.
+    pub async fn link_proven_user(
+        &self,
+        revocation: &Revocation,
+        source: &SourceName,
+        proven: ProvenAccount<'_>,
+        mails: &[WaitingMail],
+    ) -> Result<LinkOutcome, StoreError> {
+        let link = SourceLink { source: source.clone(), id: proven.entry.id.clone() };
+        self.add_link(revocation, &link, Some(proven), mails).await
+    }
+
+    async fn add_link(
+        &self,
+        revocation: &Revocation,
+        link: &SourceLink,
+        proven: Option<ProvenAccount<'_>>,
+        mails: &[WaitingMail],
+    ) -> Result<LinkOutcome, StoreError> {
         let index = table::source_link(&link.lookup_key());
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.user_record(revocation.subject).await? else { return Ok(LinkOutcome::Absent) };
@@ -200,31 +243,41 @@ impl Store {
                 return Ok(LinkOutcome::Taken(holder.value));
             }
             let (state, changed_at) = (SourceState::Enabled, revocation.at);
-            let source = UserSource {
-                link: link.clone(),
-                groups: BTreeSet::new(),
-                state,
-                changed_at,
-                confirmed_at: None,
-                origin: None,
-            };
-            let next = User { source: Some(source), password: None, updated_at: changed_at, ..loaded.value.clone() };
-            if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
-                return Ok(outcome);
+            let linked = Some(LinkOrigin { at: changed_at, by_user: proven.is_some() });
+            let groups = BTreeSet::new();
+            let origin = proven.and_then(|proven| proven.provider).map(|provider| provider.origin.clone());
+            let source =
+                UserSource { link: link.clone(), groups, state, changed_at, confirmed_at: None, origin, linked };
+            let mut next =
+                User { source: Some(source), password: None, updated_at: changed_at, ..loaded.value.clone() };
+            if let Some(ProvenAccount { entry, provider }) = proven {
+                let is_nameless = entry.email.is_none() && entry.username.is_none();
+                let named = if is_nameless { entry.clone().with_names_of(&next) } else { entry.clone() };
+                next = named.applied_to(&next, &link.source, provider, changed_at).unwrap_or(next);
+            }
+            match self.replace_and_end(&loaded, next, revocation, (Changes::default(), mails)).await? {
+                // Another user may have got the link in the meantime, and not a name.
+                Some(LinkOutcome::NameTaken) if self.load::<Subject>(index.clone()).await?.is_some() => {}
+                Some(outcome) => return Ok(outcome),
+                None => {}
             }
         }
         Err(StoreError::Contended)
     }
 
     /// Makes the user of a source a local user without a password. All access ends. Retries on
-    /// conflicts.
+    /// conflicts. `kept` are the user's factors, if the user must still have them.
     ///
     /// A user whose account at the source is not enabled is disabled, so that unlinking does not give
     /// access back.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
-    pub async fn unlink_user(&self, revocation: &Revocation) -> Result<LinkOutcome, StoreError> {
+    pub async fn unlink_user(
+        &self,
+        revocation: &Revocation,
+        kept: Option<&Loaded<Factors>>,
+    ) -> Result<LinkOutcome, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.user_record(revocation.subject).await? else { return Ok(LinkOutcome::Absent) };
             if loaded.value.source.is_none() {
@@ -232,23 +285,31 @@ impl Store {
             }
             let state = if loaded.value.is_enabled() { UserState::Enabled } else { UserState::Disabled };
             let next = User { source: None, state, updated_at: revocation.at, ..loaded.value.clone() };
-            if let Some(outcome) = self.replace_and_end(&loaded, next, revocation).await? {
+            let expect = kept.map(Loaded::unchanged).into_iter().collect();
+            let changes = Changes { expect, ..Changes::default() };
+            if let Some(outcome) = self.replace_and_end(&loaded, next, revocation, (changes, &[])).await? {
                 return Ok(outcome);
             }
         }
         Err(StoreError::Contended)
     }
 
-    /// Writes a user whose link has changed, and ends all access. Returns `None` on a conflict.
+    /// Writes a user whose link has changed, with further changes and e-mails, and ends all access.
+    /// Returns `None` on a conflict.
     async fn replace_and_end(
         &self,
         loaded: &Loaded<User>,
         next: User,
         revocation: &Revocation,
+        (more, mails): (Changes, &[WaitingMail]),
     ) -> Result<Option<LinkOutcome>, StoreError> {
-        let Ok(changes) = self.rename_changes(loaded, &next).await? else { return Ok(Some(LinkOutcome::NameTaken)) };
+        let Ok(mut changes) = self.rename_changes(loaded, &next).await? else {
+            return Ok(Some(LinkOutcome::NameTaken));
+        };
+        changes.merge(more);
+        add_mails(&mut changes, mails)?;
         let changes = self.opened_without_links(changes, Some(revocation)).await?;
-        if self.commit(changes).await? == Committed::Conflict {
+        if self.commit_with_mails(changes, mails).await? == Committed::Conflict {
             return Ok(None);
         }
         Ok(Some(LinkOutcome::Changed(Box::new(next), self.carry_out(revocation).await?)))

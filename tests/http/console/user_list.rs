@@ -64,6 +64,7 @@ async fn the_list_is_filtered_by_group_state_role_factor_and_source() {
         changed_at: provider.clock.now(),
         confirmed_at: None,
         origin: None,
+        linked: None,
     };
     let users = [
         User { groups: ["staff".to_owned(), "devs".to_owned()].into(), ..person(&provider, 1, "cem", "Cem") },

@@ -94,6 +94,7 @@ async fn the_profile_of_a_directory_user_is_read_only() {
         changed_at: provider.clock.now(),
         confirmed_at: None,
         origin: None,
+        linked: None,
     };
     let keep = |user: &mut User| (user.source, user.password) = (Some(source.clone()), None);
     provider.sealgate.store.change_user(provider.ben.sub, keep).await.unwrap();
