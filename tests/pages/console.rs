@@ -61,6 +61,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         client_type: if public { ClientType::Public } else { ClientType::Confidential },
         auth_method: AuthMethod::None,
         secrets: Vec::new(),
+        assertion_source: None,
         redirect_uris: Vec::new(),
         post_logout_redirect_uris: Vec::new(),
         scope: Scope::all(),

@@ -2,6 +2,8 @@
 //! (`trusted`), the clients (`clients`), and their metadata documents (`documents`).
 
 pub mod bearer;
+pub mod client_key_sets;
+pub mod client_key_sets;
 pub mod clients;
 pub mod documents;
 pub mod issuer;
