@@ -69,6 +69,8 @@ struct KeySetState {
     /// Time from which the keys are fetched again.
     fresh_until: Option<UnixTime>,
     tried_at: Option<UnixTime>,
+    /// Reason why the last fetch failed.
+    fault: Option<String>,
 }
 
 impl KeySetState {
@@ -164,10 +166,14 @@ impl KeySet {
             Ok((keys, age)) => {
                 state.keys = Some(Arc::new(keys));
                 (state.read_at, state.fresh_until) = (Some(now), Some(now.plus(age)));
+                state.fault = None;
             }
-            Err(fault) => {
+            // Unauthenticated requests cause fetches, so a failure that lasts is logged once.
+            Err(fault) if state.fault.as_ref() != Some(&fault) => {
                 tracing::warn!(%client, fault, "cannot read the keys of a client; the last known keys stay in use");
+                state.fault = Some(fault);
             }
+            Err(_) => {}
         }
     }
 }

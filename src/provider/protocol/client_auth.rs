@@ -171,19 +171,21 @@ async fn check(
     Err(client.expired_secret(secret, ctx.now).map_or(ProofFault::Wrong, |expired| ProofFault::Expired(expired.id())))
 }
 
-/// Reports a failed authentication in the log, which is limited by the charges of failed attempts.
+/// Reports a failed authentication in the log. Only the holder of a secret that has expired can cause a
+/// warning.
+///
 /// Returns the response, which never contains the reason.
 fn report(ctx: &RequestContext<'_>, client: &Client, fault: ProofFault) -> Failure {
-    let (client, address) = (client.id.as_str(), ctx.origin.address);
+    let (client, request_id) = (client.id.as_str(), &*ctx.origin.request_id);
     match fault {
         ProofFault::Wrong => {}
         ProofFault::Expired(secret) => {
-            tracing::warn!(client, secret, %address, "refused an expired client secret; give the client the new secret");
+            tracing::warn!(request_id, client, secret, "refused an expired client secret; the client needs a new one");
         }
         ProofFault::Assertion(fault) => {
             let reason = fault.as_str();
             ctx.sealgate.metrics.client_assertion(reason);
-            tracing::warn!(client, reason, %address, "rejected a client assertion");
+            tracing::info!(request_id, client, reason, "rejected a client assertion");
             if fault == AssertionFault::NoKeys {
                 return Failure::Unavailable;
             }
