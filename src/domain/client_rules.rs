@@ -174,10 +174,9 @@ pub fn grant_types(requested_types: &[GrantType]) -> Result<Vec<GrantType>, Stri
 pub fn auth_method(client_type: ClientType, requested_method: Option<AuthMethod>) -> Result<AuthMethod, String> {
     match (client_type, requested_method) {
         (ClientType::Public, None | Some(AuthMethod::None)) => Ok(AuthMethod::None),
-        (ClientType::Public, Some(method)) => Err(format!(
-            "a public client has no secret or key, so its authentication method is none, not {}",
-            method.as_str()
-        )),
+        (ClientType::Public, Some(method)) => {
+            Err(format!("a public client has no secret, so its authentication method is none, not {}", method.as_str()))
+        }
         (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
         (ClientType::Confidential, Some(AuthMethod::None)) => {
             Err("a confidential client authenticates with client_secret_basic, client_secret_post or \
