@@ -213,7 +213,8 @@ pub(super) fn jwks_file(path: &str) -> Result<ClientJwks, String> {
 
 /// Parses a workload: the name of a trusted issuer, and the subject of its tokens.
 pub(super) fn workload(text: &str) -> Result<Workload, String> {
-    let (issuer, subject) = text.split_once('=').ok_or("write ISSUER=SUBJECT, such as k8s=system:serviceaccount:jobs:backup")?;
+    let (issuer, subject) =
+        text.split_once('=').ok_or("write ISSUER=SUBJECT, such as k8s=system:serviceaccount:jobs:backup")?;
     Workload::new(issuer, subject)
 }
 

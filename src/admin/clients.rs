@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, SecretTimes, ShownSecret};
 use super::arguments::{SecretExpiry, Setting};
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_service, client_secret, service_groups, services,
-    uris,
+    ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_service, client_secret,
+    service_groups, services, uris,
 };
 use super::command::{ClientCommand, SecretCommand};
 use super::context::{CommandContext, CommandError, PAGE};

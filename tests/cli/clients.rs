@@ -131,7 +131,9 @@ fn a_confidential_client_authenticates() {
     let errors = site.errors(&[WEB, &["--auth-method=none"]].concat(), "");
     assert_eq!(
         errors,
-        ["a confidential client authenticates with client_secret_basic, client_secret_post or private_key_jwt, not none"]
+        [
+            "a confidential client authenticates with client_secret_basic, client_secret_post or private_key_jwt, not none"
+        ]
     );
 }
 
@@ -229,7 +231,9 @@ async fn a_client_with_keys_has_no_secret() {
     );
     assert_eq!(
         site.errors(&["client", "set", "wiki", "--jwks-uri=http://wiki.example.test/jwks"], ""),
-        ["the jwks_uri \"http://wiki.example.test/jwks\" is invalid; write an https URL without a user name or fragment"]
+        [
+            "the jwks_uri \"http://wiki.example.test/jwks\" is invalid; write an https URL without a user name or fragment"
+        ]
     );
     assert_eq!(
         site.errors(&["client", "set", "wiki", "--workload=k8s=system:serviceaccount:jobs:backup"], ""),

@@ -14,6 +14,7 @@ use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload};
 use sealgate_domain::client::{AuthMethod, Client, ClientState};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock as _;
 use sealgate_system::fetch::Document;
 use serde_json::{Value, json};
@@ -107,9 +108,7 @@ async fn a_client_authenticates_with_each_algorithm() {
     let (rsa, p256, ed25519) = (Key::rsa("r"), Key::p256("e"), Key::ed25519("o"));
     let provider = provider(&rsa).await;
     provider.change_client("c1", |client| client.assertion_source = Some(jwks(&[&rsa, &p256, &ed25519]))).await;
-    for (alg, key) in
-        [("RS256", &rsa), ("PS256", &rsa), ("ES256", &p256), ("EdDSA", &ed25519), ("Ed25519", &ed25519)]
-    {
+    for (alg, key) in [("RS256", &rsa), ("PS256", &rsa), ("ES256", &p256), ("EdDSA", &ed25519), ("Ed25519", &ed25519)] {
         let tokens = Tokens::of(&ask(&provider, &assertion(&provider, alg, key, &json!({})), &[]).await);
         let claims = jwt_claims(&tokens.access);
         assert_eq!((&claims["sub"], &claims["aud"]), (&json!("c1"), &json!(WIKI)), "{alg}");
@@ -123,6 +122,34 @@ async fn a_client_authenticates_with_each_algorithm() {
     assert!(metrics.contains("sealgate_client_assertions_total{outcome=\"accepted\"} 7"), "{metrics}");
 }
 
+/// The documented script, with a key that openssl has generated.
+#[tokio::test]
+async fn the_documented_script_makes_an_assertion() {
+    const SCRIPT: &str = include_str!("../../examples/client-assertion.sh");
+    let page = include_str!("../../docs/how-to/clients-without-a-secret.md").replace("\n   ", "\n");
+    assert!(page.contains(&format!("\n{SCRIPT}```\n")), "the page does not contain the script");
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let run = |program: &str, arguments: &[&str]| {
+        let output = std::process::Command::new(program).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("openssl", &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", &path("key.pem")]);
+    let public = run("openssl", &["pkey", "-in", &path("key.pem"), "-pubout"]);
+    let key = Key::p256("e");
+    let provider = provider(&key).await;
+    let jwks = AssertionSource::Jwks(ClientJwks::parse(&public).unwrap());
+    provider.change_client("c1", |client| client.assertion_source = Some(jwks.clone())).await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    provider.clock.set(UnixTime::from_seconds(now));
+    std::fs::write(path("client-assertion"), SCRIPT).unwrap();
+    for _ in 0..2 {
+        let assertion = run("sh", &[&path("client-assertion"), &path("key.pem"), "c1", ISSUER]);
+        assert_accepted(&present(&provider, assertion.trim_end(), &[]).await);
+    }
+}
+
 #[tokio::test]
 async fn an_assertion_is_accepted_once() {
     let key = Key::p256("e");
@@ -131,7 +158,8 @@ async fn an_assertion_is_accepted_once() {
     assert_accepted(&present(&provider, &first, &[]).await);
     present(&provider, &first, &[]).await.assert_unauthenticated();
     // Another assertion with the same id, and another endpoint.
-    let second = assertion(&provider, "ES256", &key, &json!({"jti": "same", "exp": provider.clock.now().seconds() + 90}));
+    let second =
+        assertion(&provider, "ES256", &key, &json!({"jti": "same", "exp": provider.clock.now().seconds() + 90}));
     present(&provider, &second, &[]).await.assert_unauthenticated();
     let proof = [("client_assertion_type", TYPE), ("client_assertion", first.as_str()), ("token", "RT_x")];
     provider.post("/oauth/revoke", &[], &proof).await.assert_unauthenticated();
@@ -248,7 +276,10 @@ async fn forged_signatures_and_headers_are_refused() {
             "a key set in the header",
             other.token_with(&json!({"alg": "ES256", "kid": "e", "jku": "https://evil.test/jwks"}), &claims),
         ),
-        ("a certificate", other.token_with(&json!({"alg": "ES256", "x5u": "https://evil.test/", "x5c": ["x"]}), &claims)),
+        (
+            "a certificate",
+            other.token_with(&json!({"alg": "ES256", "x5u": "https://evil.test/", "x5c": ["x"]}), &claims),
+        ),
         ("an access token", key.token_with(&json!({"alg": "ES256", "kid": "e", "typ": "at+jwt"}), &claims)),
         ("duplicate claims", key.token_of(&header("ES256", &key).to_string(), &repeated, false)),
         ("duplicate header", key.token_of(r#"{"alg":"none","alg":"ES256","kid":"e"}"#, &claims.to_string(), false)),
@@ -277,7 +308,8 @@ async fn an_assertion_excludes_every_other_credential() {
     let value = next();
     let proof = [("client_assertion_type", TYPE), ("client_assertion", value.as_str())];
     for credentials in [basic("c1", "secret of c1"), basic("c2", "secret of c2"), "Bearer x".to_owned()] {
-        let reply = provider.post("/oauth/token", &[("authorization", &credentials)], &[&grant[..], &proof].concat()).await;
+        let reply =
+            provider.post("/oauth/token", &[("authorization", &credentials)], &[&grant[..], &proof].concat()).await;
         reply.assert_error(400, "invalid_request");
     }
     let twice = [("client_assertion", value.as_str())];

@@ -68,8 +68,8 @@ fn client(
     let methods =
         [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::None, AuthMethod::PrivateKeyJwt];
     let method = section.choice("auth_method", &methods.map(|method| (method.as_str(), method)));
-    let keys = KEYS.into_iter().find(|key| section.has(key));
     let assertion_source = assertion_source(&mut section, trusted, files);
+    let keys = KEYS.into_iter().find(|key| section.has(key));
     // The keys imply the method.
     let method = method.or(keys.map(|_| AuthMethod::PrivateKeyJwt));
     let auth_method = client_type.and_then(|client_type| {

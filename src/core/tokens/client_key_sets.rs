@@ -107,13 +107,7 @@ impl ClientKeySets {
     /// belongs to the operator.
     ///
     /// Returns `None` if the keys were never read, or are too old.
-    pub async fn keys(
-        &self,
-        client: &ClientId,
-        uri: &str,
-        jws: &Jws<'_>,
-        now: UnixTime,
-    ) -> Option<Arc<VerifyingKeys>> {
+    pub async fn keys(&self, client: &ClientId, uri: &str, jws: &Jws<'_>, now: UnixTime) -> Option<Arc<VerifyingKeys>> {
         let set = self.set(client, uri);
         let state = set.state();
         if state.suffices(jws, now) || state.was_just_tried(now) {

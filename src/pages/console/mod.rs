@@ -174,9 +174,7 @@ pub struct ConfirmPage<'a> {
 
 impl ConfirmPage<'_> {
     fn is_about_client(&self) -> bool {
-        use GuardedChange::{
-            AddSecret, DeleteClient, DisableClient, RemoveSecret, RotateSecret, SetKeys, UseSecret,
-        };
+        use GuardedChange::{AddSecret, DeleteClient, DisableClient, RemoveSecret, RotateSecret, SetKeys, UseSecret};
         matches!(
             self.change,
             DisableClient | DeleteClient | RotateSecret | AddSecret | RemoveSecret | SetKeys | UseSecret

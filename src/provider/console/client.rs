@@ -12,8 +12,8 @@ use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
-use sealgate_admin::client_settings::ClientSettings;
 use sealgate_admin::arguments::SecretExpiry;
+use sealgate_admin::client_settings::ClientSettings;
 use sealgate_admin::command::{ClientCommand, Command, SecretCommand};
 use sealgate_admin::{Answer, CommandContext, CommandError};
 use sealgate_core::web::context::RequestContext;
@@ -143,13 +143,8 @@ async fn rotate(
     if client.is_public() {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    if overlap_seconds > 0
-        && let Some(page) = full_of_secrets(ctx, console_user, client)
-    {
-        return Ok(page);
-    }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
-    with_new_secret(ctx, console_user, client, form, rotate).await
+    with_new_secret(ctx, console_user, client, form, rotate, overlap_seconds > 0).await
 }
 
 /// Returns the page with the reason why the client gets no further secret, if there is one.
@@ -158,15 +153,20 @@ fn full_of_secrets(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client:
     (client.working_secrets(ctx.now).count() >= MAX_SECRETS).then(|| show(ctx, console_user, client, &notes))
 }
 
-/// Executes a command that creates a secret. The next page shows the secret once.
+/// Executes a command that creates a secret. The next page shows the secret once. `is_further` is whether
+/// the secret is valid beside the others, so that their number is limited.
 async fn with_new_secret(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
     command: ClientCommand,
+    is_further: bool,
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
+        if is_further && let Some(page) = full_of_secrets(ctx, console_user, client) {
+            return Ok(Effect::Refused(page));
+        }
         let Answer::Client(changed) = execute(ctx, console_user, Command::Client(command)).await? else {
             return Err(Failure::Internal);
         };
@@ -184,12 +184,9 @@ async fn add_secret(
 ) -> Result<Response, Failure> {
     let days = form.one("lifetime_days")?.and_then(|text| text.parse().ok());
     let days: u64 = days.filter(|days| LIFETIMES.contains(days)).ok_or(Failure::page(Problem::InvalidRequest))?;
-    if let Some(page) = full_of_secrets(ctx, console_user, client) {
-        return Ok(page);
-    }
     let expires = (days > 0).then_some(SecretExpiry::In(days * 86_400));
     let add = SecretCommand::Add { client: client.id.clone().into(), expires };
-    with_new_secret(ctx, console_user, client, form, ClientCommand::Secret(add)).await
+    with_new_secret(ctx, console_user, client, form, ClientCommand::Secret(add), true).await
 }
 
 async fn remove_secret(
@@ -247,7 +244,7 @@ async fn use_secret(
     }
     let settings = Box::new(ClientSettings::of_secret());
     let set = ClientCommand::Set { client: client.id.clone().into(), settings };
-    with_new_secret(ctx, console_user, client, form, set).await
+    with_new_secret(ctx, console_user, client, form, set, false).await
 }
 
 /// Sets the level that users must reach to use the client.

@@ -147,11 +147,7 @@ impl From<StoreError> for ProofFault {
     }
 }
 
-async fn check(
-    client: Option<&Client>,
-    proof: &ClientProof,
-    ctx: &RequestContext<'_>,
-) -> Result<Proven, ProofFault> {
+async fn check(client: Option<&Client>, proof: &ClientProof, ctx: &RequestContext<'_>) -> Result<Proven, ProofFault> {
     let presented = match proof {
         ClientProof::Secret(secret) => Some((secret, secret.hash())),
         ClientProof::None | ClientProof::Assertion(_) => None,
