@@ -165,6 +165,9 @@ fn a_client_with_keys_has_no_secret() {
     let config = parse(&format!("{}{CLUSTER}", confidential(workload)));
     let expected = Workload::new("k8s", "system:serviceaccount:jobs:backup").unwrap();
     assert_eq!(config.clients[0].client.assertion_source, Some(AssertionSource::Workload(expected)));
+    let moved = confidential("jwks_uri = \"https://wiki.test/other\"");
+    let found = parse(&confidential(uri)).difference(&parse(&moved));
+    assert_eq!((found.reloadable, found.restart), (vec!["client wiki: assertion_keys".to_owned()], Vec::new()));
     for (text, expected) in [
         (confidential(workload), "client[0].workload.issuer: \"k8s\" is not the name of a [[trusted_issuer]]"),
         (

@@ -19,9 +19,11 @@ use sealgate_system::clock::Clock as _;
 use sealgate_system::fetch::Document;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 use crate::foreign::{Key, key_set};
 use crate::meddler::At;
+use crate::postgres_server::empty_store;
 use crate::support::{ISSUER, Provider, Reply, Tokens, basic, jwt_claims};
 
 const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -191,6 +193,24 @@ async fn of_concurrent_requests_with_one_assertion_one_succeeds() {
         tokio::join!(present(&provider, &assertion, &[]), stop.meanwhile(present(&provider, &assertion, &[])));
     assert_accepted(&early);
     late.assert_unauthenticated();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_three_nodes_one_accepts_an_assertion() {
+    let key = Key::p256("e");
+    let cluster = Provider::cluster(3, APPS, &empty_store().await).await;
+    cluster[0].change_client("c1", |client| use_keys(client, jwks(&[&key]))).await;
+    for _ in 0..5 {
+        let assertion = assertion(&cluster[0], "ES256", &key, &json!({}));
+        let mut sent = JoinSet::new();
+        for number in 0..12 {
+            let (node, assertion) = (Arc::clone(&cluster[number % 3]), assertion.clone());
+            sent.spawn(async move { present(&node, &assertion, &[]).await.status });
+        }
+        let mut statuses = sent.join_all().await;
+        statuses.sort_unstable();
+        assert_eq!((statuses[0], &statuses[1..]), (400, &[401; 11][..]));
+    }
 }
 
 #[tokio::test]
