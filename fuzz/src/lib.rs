@@ -45,6 +45,7 @@ pub fn client(client_type: ClientType) -> Client {
         client_type,
         auth_method: if client_type == ClientType::Public { AuthMethod::None } else { AuthMethod::ClientSecretBasic },
         secrets: Vec::new(),
+        assertion_source: None,
         redirect_uris: REDIRECT_URIS.iter().map(|uri| RedirectUri::parse(uri).expect("a valid URI")).collect(),
         post_logout_redirect_uris: Vec::new(),
         scope: Scope::all(),

@@ -16,6 +16,7 @@ use sealgate_core::password::foreign_scheme;
 use sealgate_domain::account_links::InvitationState;
 use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
+use sealgate_domain::assertion_source::{AssertionSource, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::{AuditId, AuditKind};
 use sealgate_domain::client::{
@@ -363,6 +364,19 @@ shown! {
         default_scope: Scope = client.details.default_scope;
         id_token_signed_response_alg: Algorithm = client.details.id_token_signed_response_alg;
         level: AssuranceLevel = client.level;
+        /// Public keys of the client.
+        jwks: Value = match &client.assertion_source {
+            Some(AssertionSource::Jwks(jwks)) => Some(jwks.as_value().clone()),
+            _ => None,
+        };
+        jwks_uri: String = match &client.assertion_source {
+            Some(AssertionSource::JwksUri(uri)) => Some(uri.clone()),
+            _ => None,
+        };
+        workload: Workload = match &client.assertion_source {
+            Some(AssertionSource::Workload(workload)) => Some(workload.clone()),
+            _ => None,
+        };
         /// Access in the client's own name.
         service: ServiceAccess = client.service.clone();
         /// Whether the configuration file defines the client. Commands cannot change such a client.
@@ -375,6 +389,7 @@ shown! {
 shown! {
     /// Lifetime of one of a client's secrets.
     pub SecretTimes of secret: &ClientSecret {
+        id: String = secret.id();
         created_at: UnixTime = secret.created_at;
         expires_at: Option<UnixTime> = secret.expires_at;
     } optional {}
@@ -471,6 +486,7 @@ impl ListPage {
 pub enum Rows {
     Users(Vec<UserAnswer>),
     Clients(Vec<ClientAnswer>),
+    Secrets(Vec<SecretTimes>),
     Sessions(Vec<SessionAnswer>),
     Grants(Vec<GrantAnswer>),
     Consents(Vec<ConsentAnswer>),

@@ -1,6 +1,9 @@
 //! Parsers and types of command-line values.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::io::Read as _;
 use std::ops::Deref;
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
@@ -11,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::user_settings::NewNames;
 use crate::users::UserRef;
+use sealgate_domain::assertion_source::{ClientJwks, MAX_JWKS_LENGTH, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
@@ -171,6 +175,49 @@ pub(super) fn audit_kind(text: &str) -> Result<AuditKind, String> {
     })
 }
 
+/// Expiry of a new client secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretExpiry {
+    At(UnixTime),
+    /// Seconds after the secret is created.
+    In(u64),
+}
+
+/// Parses an expiry: a day or a time, or a duration such as `90d`.
+pub(super) fn secret_expiry(text: &str) -> Result<SecretExpiry, &'static str> {
+    const FAULT: &str =
+        "write a day such as 2027-01-31, a time such as 2027-01-31T08:00:00Z, or a duration such as 12h or 90d";
+    if let Ok(at) = day_or_instant(text) {
+        return Ok(SecretExpiry::At(at));
+    }
+    let unit = match text.chars().next_back() {
+        Some('m') => 60,
+        Some('h') => 60 * 60,
+        Some('d') => 24 * 60 * 60,
+        Some('w') => 7 * 24 * 60 * 60,
+        _ => return Err(FAULT),
+    };
+    let number: u32 = text.get(..text.len() - 1).and_then(|number| number.parse().ok()).ok_or(FAULT)?;
+    Ok(SecretExpiry::In(u64::from(number) * unit))
+}
+
+/// Reads the public keys of a client from a file.
+pub(super) fn jwks_file(path: &str) -> Result<ClientJwks, String> {
+    let fault = |error: io::Error| format!("cannot read {path}: {error}");
+    let mut text = String::new();
+    let file = File::open(path).map_err(fault)?;
+    file.take(MAX_JWKS_LENGTH as u64 + 1).read_to_string(&mut text).map_err(fault)?;
+    ClientJwks::parse(&text).map_err(|problem| format!("{path}: {problem}"))
+}
+
+/// Parses a workload: the name of a trusted issuer, and the subject of its tokens.
+pub(super) fn workload(text: &str) -> Result<Workload, String> {
+    let (issuer, subject) =
+        text.split_once('=').ok_or("write ISSUER=SUBJECT, such as k8s=system:serviceaccount:jobs:backup")?;
+    Workload::new(issuer, subject)
+}
+
 /// Parses a day in UTC, or a time (RFC 3339).
 pub(super) fn day_or_instant(text: &str) -> Result<UnixTime, &'static str> {
     let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN).and_utc());
@@ -267,6 +314,7 @@ pub(super) fn auth_method() -> impl TypedValueParser<Value = AuthMethod> {
     one_of(&[
         ("client_secret_basic", AuthMethod::ClientSecretBasic, "HTTP Basic (the default of confidential clients)"),
         ("client_secret_post", AuthMethod::ClientSecretPost, "In the form body"),
+        ("private_key_jwt", AuthMethod::PrivateKeyJwt, "Signed assertion; needs --jwks, --jwks-uri or --workload"),
         ("none", AuthMethod::None, "No authentication (the only method of public clients)"),
     ])
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::arguments;
 use super::arguments::Setting;
 use crate::users::UserRef;
-use sealgate_config::{App, service_problem};
+use sealgate_config::{App, TrustedIssuer, service_problem};
+use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload, check_jwks_uri};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
@@ -56,6 +57,20 @@ pub struct NewClient {
     /// Client authentication at the token endpoint [default: by type]
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub auth_method: Option<AuthMethod>,
+    /// File with the client's public keys: a JWK set, a JWK, or a public key in PEM form. The client then authenticates
+    /// with private_key_jwt and has no secret
+    #[arg(long, value_name = "FILE", value_parser = arguments::jwks_file, conflicts_with_all = ["jwks_uri", "workload"])]
+    #[serde(default)]
+    pub jwks: Option<ClientJwks>,
+    /// https URL of the client's key set, on a public address, instead of --jwks
+    #[arg(long, value_name = "URL", conflicts_with = "workload")]
+    #[serde(default)]
+    pub jwks_uri: Option<String>,
+    /// The client authenticates with tokens of a [[trusted_issuer]] with this subject, such as
+    /// k8s=system:serviceaccount:jobs:backup, instead of --jwks
+    #[arg(long, value_name = "ISSUER=SUBJECT", value_parser = arguments::workload)]
+    #[serde(default)]
+    pub workload: Option<Workload>,
     /// Ask users for consent
     #[arg(long, value_name = "RULE", default_value = "ask", value_parser = arguments::consent_rule())]
     pub consent: ConsentRule,
@@ -115,9 +130,21 @@ pub struct ClientSettings {
     /// Allowed grant types, replacing all current ones; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
     pub(super) grant_types: Option<Vec<GrantType>>,
-    /// Client authentication at the token endpoint
+    /// Client authentication at the token endpoint. Changing from private_key_jwt to a secret generates a secret and
+    /// prints it once
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub(super) auth_method: Option<AuthMethod>,
+    /// File with the client's public keys: a JWK set, a JWK, or a public key in PEM form. Changes the method to
+    /// private_key_jwt and removes all secrets
+    #[arg(long, value_name = "FILE", value_parser = arguments::jwks_file, conflicts_with_all = ["jwks_uri", "workload"])]
+    pub(super) jwks: Option<ClientJwks>,
+    /// https URL of the client's key set, on a public address, instead of --jwks
+    #[arg(long, value_name = "URL", conflicts_with = "workload")]
+    pub(super) jwks_uri: Option<String>,
+    /// The client authenticates with tokens of a [[trusted_issuer]] with this subject, such as
+    /// k8s=system:serviceaccount:jobs:backup, instead of --jwks
+    #[arg(long, value_name = "ISSUER=SUBJECT", value_parser = arguments::workload)]
+    pub(super) workload: Option<Workload>,
     /// Ask users for consent
     #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
     pub(super) consent: Option<ConsentRule>,
@@ -186,6 +213,8 @@ impl<T: Clone> Setting<T> {
 pub(super) struct SettingsInput<'a> {
     /// Protected applications.
     pub(super) apps: &'a [App],
+    /// Issuers that can vouch for workloads.
+    pub(super) trusted_issuers: &'a [TrustedIssuer],
     /// Algorithms with keys.
     pub(super) algorithms: &'a [Algorithm],
     /// Secret for a client that becomes confidential.
@@ -199,6 +228,16 @@ impl ClientSettings {
     /// Creates a change of the level. `None` removes the level.
     pub fn of_level(level: Option<AssuranceLevel>) -> Self {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
+    }
+
+    /// Creates a change of the public keys. The client then has no secret.
+    pub fn of_jwks(jwks: ClientJwks) -> Self {
+        Self { jwks: Some(jwks), ..Self::default() }
+    }
+
+    /// Creates a change to a secret instead of public keys.
+    pub fn of_secret() -> Self {
+        Self { auth_method: Some(AuthMethod::ClientSecretBasic), ..Self::default() }
     }
 
     /// Applies the changes to a client, or returns every error.
@@ -238,7 +277,7 @@ impl ClientSettings {
                 Err(fault) => faults.push(fault),
             }
         }
-        self.apply_auth_method(client, input).unwrap_or_else(|fault| faults.push(fault));
+        self.apply_auth_method(client, input, &mut faults);
         self.apply_service(client, input, &mut faults);
         client.consent = self.consent.unwrap_or(client.consent);
         self.apply_details(client, &mut faults);
@@ -252,19 +291,34 @@ impl ClientSettings {
             client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
         }
         self.transfer(client, input);
+        let (source, is_operators_own) = (client.assertion_source.as_ref(), client.is_operators_own());
+        let problem = client_rules::check_assertion_source(client.auth_method, source, is_operators_own).err();
+        faults.extend(problem.map(str::to_owned));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
-    fn apply_auth_method(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), String> {
+    fn apply_auth_method(&self, client: &mut Client, input: &SettingsInput<'_>, faults: &mut Vec<String>) {
         let client_type = self.client_type.unwrap_or(client.client_type);
-        if client_type != client.client_type {
-            client.client_type = client_type;
-            client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
-            client.secrets = (!client.is_public()).then(|| input.secret.clone()).into_iter().collect();
-        } else if self.auth_method.is_some() {
-            client.auth_method = client_rules::auth_method(client_type, self.auth_method)?;
+        let changes_type = client_type != client.client_type;
+        let source = (self.jwks.as_ref(), self.jwks_uri.as_deref(), self.workload.as_ref());
+        let source = assertion_source(source, input.trusted_issuers, faults);
+        // The keys imply the method.
+        let requested = self.auth_method.or(source.as_ref().map(|_| AuthMethod::PrivateKeyJwt));
+        if !changes_type && requested.is_none() {
+            return;
         }
-        Ok(())
+        let method = match client_rules::auth_method(client_type, requested) {
+            Ok(method) => method,
+            Err(fault) => return faults.push(fault),
+        };
+        client.client_type = client_type;
+        client.set_auth_method(method);
+        client.assertion_source = source.or(client.assertion_source.take());
+        if client.is_public() {
+            client.secrets.clear();
+        } else if !client.uses_assertions() && (changes_type || client.secrets.is_empty()) {
+            client.secrets = vec![input.secret.clone()];
+        }
     }
 
     /// Returns whether the client has access in its own name after the changes.
@@ -345,6 +399,26 @@ pub(super) fn services(written: &[String], faults: &mut Vec<String>) -> BTreeMap
         }
     }
     apps
+}
+
+/// Returns the keys of a client's assertions, if any of the three settings is given.
+pub(super) fn assertion_source(
+    (jwks, jwks_uri, workload): (Option<&ClientJwks>, Option<&str>, Option<&Workload>),
+    trusted_issuers: &[TrustedIssuer],
+    faults: &mut Vec<String>,
+) -> Option<AssertionSource> {
+    if let Some(uri) = jwks_uri {
+        faults.extend(check_jwks_uri(uri).err());
+        return Some(AssertionSource::JwksUri(uri.to_owned()));
+    }
+    if let Some(workload) = workload {
+        let is_known = |issuer: &TrustedIssuer| issuer.terms.name == workload.issuer;
+        if !trusted_issuers.iter().any(is_known) {
+            faults.push(format!("{:?} is not the name of a [[trusted_issuer]] in the configuration", workload.issuer));
+        }
+        return Some(AssertionSource::Workload(workload.clone()));
+    }
+    jwks.cloned().map(AssertionSource::Jwks)
 }
 
 /// Parses the groups of a client. Empty texts remove all.

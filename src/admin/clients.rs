@@ -3,19 +3,19 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
-use super::arguments::Setting;
+use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, SecretTimes, ShownSecret};
+use super::arguments::{SecretExpiry, Setting};
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, check_algorithm, check_service, client_secret, service_groups, services,
-    uris,
+    ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_service, client_secret,
+    service_groups, services, uris,
 };
-use super::command::ClientCommand;
+use super::command::{ClientCommand, SecretCommand};
 use super::context::{CommandContext, CommandError, PAGE};
 use crate::users;
-use sealgate_config::App;
+use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, MAX_SECRETS,
+    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, GrantType, MAX_SECRETS,
     SecretsFull,
 };
 use sealgate_domain::client_rules;
@@ -52,6 +52,7 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
         ClientCommand::RotateSecret { client, overlap_seconds } => {
             rotate_secret(context, &client, overlap_seconds).await
         }
+        ClientCommand::Secret(command) => secret(context, command).await,
         ClientCommand::Disable(id) => disable(context, &id).await,
         ClientCommand::Enable(id) => enable(context, &id).await,
         ClientCommand::Approve(id) => approve(context, &id, true).await,
@@ -65,15 +66,17 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
 }
 
 async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, CommandError> {
-    let checked = check(&new, context.apps, context.algorithms)?;
+    let checked = check(&new, context)?;
     let now = context.clock.now();
-    let secret = (new.client_type == ClientType::Confidential).then(|| fresh_secret(context));
+    let has_secret = !matches!(checked.auth_method, AuthMethod::None | AuthMethod::PrivateKeyJwt);
+    let secret = has_secret.then(|| fresh_secret(context));
     let client = Client {
         id: new.id,
         name: new.name,
         client_type: new.client_type,
         auth_method: checked.auth_method,
         secrets: secret.iter().map(|secret| client_secret(secret, now)).collect(),
+        assertion_source: checked.assertion_source,
         redirect_uris: checked.redirect_uris,
         post_logout_redirect_uris: checked.post_logout_redirect_uris,
         scope: checked.scope,
@@ -110,6 +113,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
 /// Parsed values of a new client.
 struct ParsedClient {
     auth_method: AuthMethod,
+    assertion_source: Option<AssertionSource>,
     redirect_uris: Vec<RedirectUri>,
     post_logout_redirect_uris: Vec<RedirectUri>,
     scope: Scope,
@@ -119,7 +123,8 @@ struct ParsedClient {
 }
 
 /// Parses the values of a new client and reports every error at once.
-fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<ParsedClient, CommandError> {
+fn check(new: &NewClient, context: &CommandContext<'_>) -> Result<ParsedClient, CommandError> {
+    let CommandContext { apps, algorithms, trusted_issuers, .. } = *context;
     let mut faults = Vec::new();
     faults.extend(client_rules::check_id(&new.id).err());
     faults.extend(client_rules::check_name(&new.name).err());
@@ -138,10 +143,21 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         faults.push(fault);
         None
     });
-    let auth_method = client_rules::auth_method(new.client_type, new.auth_method).unwrap_or_else(|fault| {
-        faults.push(fault);
-        AuthMethod::None
-    });
+    let source = (new.jwks.as_ref(), new.jwks_uri.as_deref(), new.workload.as_ref());
+    let assertion_source = assertion_source(source, trusted_issuers, &mut faults);
+    // The keys imply the method.
+    let requested = new.auth_method.or(assertion_source.as_ref().map(|_| AuthMethod::PrivateKeyJwt));
+    let auth_method = match client_rules::auth_method(new.client_type, requested) {
+        Ok(method) => {
+            let problem = client_rules::check_assertion_source(method, assertion_source.as_ref(), true).err();
+            faults.extend(problem.map(str::to_owned));
+            method
+        }
+        Err(fault) => {
+            faults.push(fault);
+            AuthMethod::None
+        }
+    };
     faults.extend(client_rules::check_refresh_retry(new.refresh_retry_seconds).err());
     faults.extend(new.id_token_alg.and_then(|algorithm| check_algorithm(algorithm, algorithms).err()));
     let service = ServiceAccess {
@@ -160,6 +176,7 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         if redirect_uris.is_empty() { Vec::new() } else { vec![GrantType::AuthorizationCode, GrantType::RefreshToken] };
     Ok(ParsedClient {
         auth_method,
+        assertion_source,
         redirect_uris,
         post_logout_redirect_uris,
         scope,
@@ -200,6 +217,7 @@ async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSetti
     let means = SettingsInput {
         algorithms: context.algorithms,
         apps: context.apps,
+        trusted_issuers: context.trusted_issuers,
         secret: client_secret(&secret, now),
         owner,
         decision: ClientDecision { by: context.authority, at: now },
@@ -237,28 +255,100 @@ async fn rotate_secret(
     let now = context.clock.now();
     let secret = fresh_secret(context);
     let end = now.plus(Duration::from_secs(overlap_seconds));
+    let fresh = client_secret(&secret, now);
+    let client = change_secrets(context, id, |client| client.rotate_secret(fresh.clone(), end)).await?;
+    record_change(context, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
+    Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
+}
+
+async fn secret(context: &CommandContext<'_>, command: SecretCommand) -> Result<Answer, CommandError> {
+    match command {
+        SecretCommand::Add { client, expires } => add_secret(context, &client, expires).await,
+        SecretCommand::List(id) => {
+            let client = find(context, &id).await?;
+            let secrets = client.secrets.iter().map(SecretTimes::from).collect();
+            Ok(ListPage::answer(Rows::Secrets(secrets), None::<String>))
+        }
+        SecretCommand::Remove { client, secret } => remove_secret(context, &client, &secret).await,
+    }
+}
+
+async fn add_secret(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    expires: Option<SecretExpiry>,
+) -> Result<Answer, CommandError> {
+    let now = context.clock.now();
+    let expires_at = expires.map(|expiry| match expiry {
+        SecretExpiry::At(at) => at,
+        SecretExpiry::In(seconds) => now.plus(Duration::from_secs(seconds)),
+    });
+    if expires_at.is_some_and(|at| at <= now) {
+        return Err(CommandError::invalid("a new secret must expire in the future"));
+    }
+    let secret = fresh_secret(context);
+    let fresh = ClientSecret { expires_at, ..client_secret(&secret, now) };
+    let client = change_secrets(context, id, |client| client.add_secret(fresh.clone())).await?;
+    record_change(context, id, &format!("add_secret {}", fresh.id())).await;
+    Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
+}
+
+async fn remove_secret(context: &CommandContext<'_>, id: &ClientId, secret: &str) -> Result<Answer, CommandError> {
+    let now = context.clock.now();
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
-        if !client.is_public() {
+        let mut next = client.clone();
+        let removed = if !next.remove_secret(secret) {
+            let list = format!("sealgate client secret list {id}");
+            Err(CommandError::Absent(format!("the client {id} has no secret {secret}; see: {list}")))
+        } else if next.working_secrets(now).next().is_none() && client.working_secrets(now).next().is_some() {
+            Err(CommandError::invalid(format!(
+                "this is the only valid secret of the client {id}; add another one first, or disable the client"
+            )))
+        } else {
+            *client = next;
+            Ok(())
+        };
+        // The store may call this closure several times. The last call is committed.
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = removed;
+    };
+    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    outcome.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    record_change(context, id, &format!("remove_secret {secret}")).await;
+    Ok(ClientAnswer::from(&client).into())
+}
+
+/// Changes the secrets of a confidential client.
+async fn change_secrets(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    change: impl Fn(&mut Client) -> Result<(), SecretsFull> + Send + Sync,
+) -> Result<Client, CommandError> {
+    let outcome = Mutex::new(Ok(()));
+    let change = |client: &mut Client| {
+        if !client.is_public() && !client.uses_assertions() {
             // The store may call this closure several times. The last call is committed.
-            *outcome.lock().unwrap_or_else(PoisonError::into_inner) =
-                client.rotate_secret(client_secret(&secret, now), end);
+            *outcome.lock().unwrap_or_else(PoisonError::into_inner) = change(client);
         }
     };
-    let changed = context.store.change_client(id, change).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
+    }
+    if client.uses_assertions() {
+        return Err(CommandError::invalid(format!(
+            "the client {id} authenticates with private_key_jwt and has no secret; to use a secret instead, run: \
+             sealgate client set {id} --auth-method client_secret_basic"
+        )));
     }
     if let Err(SecretsFull { until }) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
         let until = until.map(|until| format!(", the first one until {until}")).unwrap_or_default();
         return Err(CommandError::invalid(format!(
-            "the client {id} has {MAX_SECRETS} valid secrets{until}; wait, or revoke all of them with \
-             --overlap-seconds 0"
+            "the client {id} has {MAX_SECRETS} valid secrets{until}; wait, remove one with client secret remove, or \
+             replace all of them with client rotate-secret --overlap-seconds 0"
         )));
     }
-    record_change(context, id, &format!("rotate_secret overlap {overlap_seconds}")).await;
-    Ok(ClientAnswer { client_secret: Some(ShownSecret(secret)), ..ClientAnswer::from(&client) }.into())
+    Ok(client)
 }
 
 async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {

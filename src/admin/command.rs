@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::arguments::ClientArgument;
+use super::arguments::{ClientArgument, SecretExpiry};
 use super::client_settings::{ClientSettings, NewClient};
 use super::user_settings::{InviteArguments, Invitee, Invitees, NewPassword, NewUser, UserChanges};
 use super::{arguments, user_settings};
@@ -365,7 +365,10 @@ pub enum ClientCommand {
         #[command(flatten)]
         settings: Box<ClientSettings>,
     },
-    /// Generate a new secret and print it once; at most five are valid
+    /// Manage a client's secrets; at most two are valid
+    #[command(subcommand)]
+    Secret(SecretCommand),
+    /// Replace a client's secrets by a new one and print it once
     RotateSecret {
         /// Owner of the secret
         #[command(flatten)]
@@ -399,6 +402,34 @@ pub enum ClientCommand {
         /// Seconds for which the token is valid
         #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
+    },
+}
+
+/// Commands about a client's secrets.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum SecretCommand {
+    /// Generate a further secret and print it once; the others stay valid
+    Add {
+        /// Owner of the secret
+        #[command(flatten)]
+        client: ClientArgument,
+        /// Day or time at which the secret expires, or its lifetime, such as 2027-01-31 or 90d [default: never]
+        #[arg(long, value_name = "DATE|DURATION", value_parser = arguments::secret_expiry)]
+        expires: Option<SecretExpiry>,
+    },
+    /// List a client's secrets
+    ///
+    /// Shows their IDs, when they were created and when they expire, not the secrets themselves.
+    List(ClientArgument),
+    /// Remove a secret; it stops working at once
+    Remove {
+        /// Owner of the secret
+        #[command(flatten)]
+        client: ClientArgument,
+        /// Secret ID (see `sealgate client secret list`)
+        #[arg(value_name = "SECRET")]
+        secret: String,
     },
 }
 

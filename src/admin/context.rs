@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 
 use crate::keys::SignerAccess;
-use sealgate_config::App;
+use sealgate_config::{App, TrustedIssuer};
 use sealgate_core::audit::AuditLog;
 use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
 use sealgate_core::state::Sealgate;
@@ -48,6 +48,8 @@ pub struct CommandContext<'a> {
     pub mailing: Mailing<'a>,
     /// Protected applications.
     pub apps: &'a [App],
+    /// Issuers that can vouch for workloads.
+    pub trusted_issuers: &'a [TrustedIssuer],
     /// Configuration file, for errors about the clients that it defines.
     pub config_file: Option<&'a Path>,
     /// Interval of automatic key rotation.
@@ -84,6 +86,7 @@ impl<'a> CommandContext<'a> {
             issuer: sealgate.config.issuer.as_str(),
             mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },
             apps: &sealgate.config.apps,
+            trusted_issuers: &sealgate.config.trusted_issuers,
             config_file: sealgate.config.file.as_deref(),
             rotate: sealgate.config.keys.rotate,
             actor: Actor::Operator,

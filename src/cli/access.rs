@@ -161,6 +161,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         issuer: config.issuer.as_str(),
         mailing: Mailing::NoServer,
         apps: &config.apps,
+        trusted_issuers: &config.trusted_issuers,
         config_file: config.file.as_deref(),
         rotate: config.keys.rotate,
         actor: Actor::Operator,

@@ -17,7 +17,7 @@ use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
     AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, LinkArguments,
-    MailCommand, SessionCommand, UserCommand,
+    MailCommand, SecretCommand, SessionCommand, UserCommand,
 };
 use sealgate_admin::user_settings::InvitationTarget;
 use sealgate_config::{Config, RegistrationMode, StoreConfig};
@@ -158,6 +158,7 @@ fn columns(command: &Command) -> &'static [&'static str] {
         Command::User(UserCommand::ListFactors(_)) => &["kind", "name", "added", "last_used", "left", "blocked"],
         Command::AppLogin(_) => &["app", "username", "changed_at", "refused"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
+        Command::Client(ClientCommand::Secret(_)) => &["id", "created_at", "expires_at"],
         Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope", "from_configuration"],
         Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
         Command::Grant(_) => &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"],
@@ -276,6 +277,12 @@ fn of_client(command: &ClientCommand, answer: &Facts<'_>) -> Option<Sentence> {
         ClientCommand::Add(new) => (format!("Created client {}", new.id), SECRET),
         ClientCommand::Set { client, .. } => (format!("Changed client {client}"), SECRET),
         ClientCommand::RotateSecret { client, .. } => (format!("Generated a new secret of client {client}"), SECRET),
+        ClientCommand::Secret(SecretCommand::Add { client, .. }) => {
+            (format!("Generated a further secret of client {client}"), SECRET)
+        }
+        ClientCommand::Secret(SecretCommand::Remove { client, secret }) => {
+            (format!("Removed the secret {secret} of client {client}"), &[])
+        }
         ClientCommand::Disable(id) => (format!("Disabled client {id}; revoked {}", answer.grants()), &[]),
         ClientCommand::Enable(id) => (format!("Enabled client {id}"), &[]),
         ClientCommand::Approve(id) => (format!("Approved client {id}"), &[]),
@@ -285,7 +292,10 @@ fn of_client(command: &ClientCommand, answer: &Facts<'_>) -> Option<Sentence> {
             let text = format!("Generated an initial access token, valid until {}", answer.text("expires_at"));
             (text, &["initial_access_token"])
         }
-        ClientCommand::List { .. } | ClientCommand::Show(_) | ClientCommand::HashSecret => return None,
+        ClientCommand::List { .. }
+        | ClientCommand::Show(_)
+        | ClientCommand::HashSecret
+        | ClientCommand::Secret(SecretCommand::List(_)) => return None,
     })
 }
 

@@ -166,7 +166,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let login = login(root.section("login"), upstreams.as_deref());
     let apps = apps::apps(root.sections("app"), &own, files);
     networks(&root, apps.as_deref().unwrap_or_default(), &server.trusted_proxies, &forward_auth.trusted);
-    let clients = clients::clients(&mut root, apps.as_deref(), files);
+    let clients = clients::clients(&mut root, apps.as_deref(), &trusted, files);
     signed_by_configured(&root, &keys, apps.as_deref().unwrap_or_default(), clients.as_deref().unwrap_or_default());
     let hosts = hosts(issuer.as_ref(), apps.as_deref(), &factors);
     let acme = acme.map(|section| acme::acme(section, files, issuer.as_ref(), &hosts, store.as_ref(), &mut server));

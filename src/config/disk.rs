@@ -26,6 +26,7 @@ use crate::appearance::{Logo, MAX_LOGO_BYTES};
 use crate::fixed_headers::read_header_file;
 use crate::login::{RecipeFile, read_login_password};
 use crate::telemetry::read_export_headers;
+use sealgate_domain::assertion_source::{ClientJwks, MAX_JWKS_LENGTH};
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::jwk_set;
 use sealgate_domain::secret::SecretHash;
@@ -103,6 +104,19 @@ impl Files {
         let secret = read_secret_file(&path, "the client's secret").map_err(|reason| format!("{name} {reason}"))?;
         client_rules::check_secret(&secret).map_err(|reason| format!("{name} contains no usable secret: {reason}"))?;
         Ok(Some(SecretHash::for_secret(secret.as_bytes())))
+    }
+
+    /// Reads the public keys of a client. Returns `None` if files are not checked.
+    pub(super) fn client_jwks(&self, text: &str) -> Result<Option<ClientJwks>, String> {
+        let path = self.path(text)?;
+        let FileChecks::Yes { .. } = self.checks else { return Ok(None) };
+        let name = path.display();
+        let size = readable(&path)?.len();
+        if size > MAX_JWKS_LENGTH as u64 {
+            return Err(format!("{name} has {size} bytes; a client's keys have at most {MAX_JWKS_LENGTH} bytes"));
+        }
+        let content = fs::read_to_string(&path).map_err(|error| format!("{name} cannot be read ({error})"))?;
+        ClientJwks::parse(&content).map(Some).map_err(|problem| format!("{name}: {problem}"))
     }
 
     /// Checks the file with the MAC key of an external ACME account.

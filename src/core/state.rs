@@ -18,6 +18,7 @@ use crate::refusals::RecentRefusals;
 use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
+use crate::tokens::client_key_sets::ClientKeySets;
 use crate::tokens::clients;
 use crate::tokens::documents::ClientDocuments;
 use crate::tokens::issuer::Issuer;
@@ -71,6 +72,8 @@ pub struct Sealgate {
     pub trust: Arc<TrustedIssuers>,
     /// Metadata documents of clients whose identifier is a URL.
     pub documents: Arc<ClientDocuments>,
+    /// Key sets of clients with a `jwks_uri`.
+    pub client_key_sets: Arc<ClientKeySets>,
     /// Directories and OpenID providers whose users sign in.
     pub sources: Arc<Sources>,
     /// Whether the servers of each application accept connections.
@@ -154,6 +157,7 @@ impl Parts {
             bearers: Arc::default(),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             documents: Arc::default(),
+            client_key_sets: Arc::default(),
             sources: Arc::new(Sources::open(&config.directories, &config.upstreams, &client_keys, &metrics, &clock)?),
             upstreams: Arc::default(),
             certificates: Arc::default(),

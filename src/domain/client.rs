@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assertion_source::AssertionSource;
 use crate::assurance::AssuranceLevel;
 use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
@@ -113,7 +114,8 @@ pub enum ClientType {
 
 /// Registered authentication method at the token endpoint (RFC 7591 §2).
 ///
-/// A confidential client may send its secret with either method, whichever is registered.
+/// A client with a secret may send it with either method, whichever is registered. Only a client that
+/// is registered for [`AuthMethod::PrivateKeyJwt`] may send assertions, and it may not send a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
@@ -122,6 +124,8 @@ pub enum AuthMethod {
     /// HTTP Basic authentication.
     ClientSecretBasic,
     ClientSecretPost,
+    /// Signed assertion (OpenID Connect Core §9, RFC 7523). The client has no secret.
+    PrivateKeyJwt,
 }
 
 impl AuthMethod {
@@ -131,6 +135,7 @@ impl AuthMethod {
             Self::None => "none",
             Self::ClientSecretBasic => "client_secret_basic",
             Self::ClientSecretPost => "client_secret_post",
+            Self::PrivateKeyJwt => "private_key_jwt",
         }
     }
 }
@@ -200,8 +205,14 @@ pub struct ClientDecision {
     pub at: UnixTime,
 }
 
-/// Maximum number of valid secrets per client.
-pub const MAX_SECRETS: usize = 5;
+/// Maximum number of valid secrets per client: the current secret, and the next or the previous one.
+///
+/// Records of older versions have up to five.
+pub const MAX_SECRETS: usize = 2;
+
+/// Maximum number of expired secrets that are kept, so that the log can name a secret that a client
+/// still uses.
+const MAX_EXPIRED_SECRETS: usize = 3;
 
 /// Error: the client has [`MAX_SECRETS`] valid secrets.
 ///
@@ -217,14 +228,21 @@ pub struct ClientSecret {
     /// SHA-256 of the secret.
     pub hash: SecretHash,
     pub created_at: UnixTime,
-    /// Expiry. `None` until a newer secret is created.
+    /// Expiry. `None` if the secret is valid until it is removed or replaced.
     pub expires_at: Option<UnixTime>,
 }
 
 impl ClientSecret {
     /// Returns whether the secret has not expired.
-    fn is_valid(&self, now: UnixTime) -> bool {
+    pub fn is_valid(&self, now: UnixTime) -> bool {
         self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Returns the id of the secret: 12 hexadecimal digits that reveal neither the secret nor its
+    /// stored hash.
+    pub fn id(&self) -> String {
+        let id = SecretHash::for_secret(&[b"client secret ".as_slice(), self.hash.as_bytes()].concat());
+        id.as_bytes().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -323,6 +341,10 @@ pub struct Client {
     /// Secrets of the client. After a rotation, the previous secret stays valid for some time.
     #[serde(default)]
     pub secrets: Vec<ClientSecret>,
+    /// Keys that verify the client's assertions. Present exactly if the authentication method is
+    /// [`AuthMethod::PrivateKeyJwt`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assertion_source: Option<AssertionSource>,
     pub redirect_uris: Vec<RedirectUri>,
     /// URIs to which browsers may be redirected after a logout.
     #[serde(default)]
@@ -509,13 +531,37 @@ impl Client {
         self.grant_types.contains(&grant)
     }
 
+    /// Returns whether the client authenticates with signed assertions, and never with a secret.
+    pub fn uses_assertions(&self) -> bool {
+        self.auth_method == AuthMethod::PrivateKeyJwt
+    }
+
+    /// Sets the authentication method, and removes the credentials of the other methods.
+    ///
+    /// The caller adds the new credential if the client has none of the method.
+    pub fn set_auth_method(&mut self, method: AuthMethod) {
+        self.auth_method = method;
+        match method {
+            AuthMethod::PrivateKeyJwt => self.secrets.clear(),
+            AuthMethod::None | AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost => {
+                self.assertion_source = None;
+            }
+        }
+    }
+
     /// Returns whether the presented secret is one of the client's valid secrets.
     ///
     /// Compares every secret, so that the duration does not reveal which one matches.
     pub fn has_secret(&self, presented: &Secret, now: UnixTime) -> bool {
         let hash = presented.hash();
         let matches = |secret: &&ClientSecret| secret.hash == hash && secret.is_valid(now);
-        self.secrets.iter().filter(matches).count() > 0
+        !self.uses_assertions() && self.secrets.iter().filter(matches).count() > 0
+    }
+
+    /// Returns the client's expired secret that was presented, if any.
+    pub fn expired_secret(&self, presented: &Secret, now: UnixTime) -> Option<&ClientSecret> {
+        let hash = presented.hash();
+        self.secrets.iter().find(|secret| secret.hash == hash && !secret.is_valid(now))
     }
 
     /// Returns the valid secrets of the client.
@@ -523,7 +569,7 @@ impl Client {
         self.secrets.iter().filter(move |secret| secret.is_valid(now))
     }
 
-    /// Adds a new secret.
+    /// Replaces the secrets by a new secret.
     ///
     /// Secrets without an expiry now expire at `end`, or immediately if `end` is not in the future.
     /// Secrets with an expiry keep that expiry, so that a further rotation does not shorten their
@@ -533,14 +579,44 @@ impl Client {
     /// [`SecretsFull`] if [`MAX_SECRETS`] secrets are still valid. The client is then unchanged.
     pub fn rotate_secret(&mut self, fresh: ClientSecret, end: UnixTime) -> Result<(), SecretsFull> {
         let now = fresh.created_at;
-        let earlier: Vec<_> = if end <= now { Vec::new() } else { self.working_secrets(now).cloned().collect() };
-        if earlier.len() >= MAX_SECRETS {
-            return Err(SecretsFull { until: earlier.iter().filter_map(|secret| secret.expires_at).min() });
+        if end <= now {
+            self.secrets = vec![fresh];
+            return Ok(());
         }
         let ending =
             |secret: ClientSecret| ClientSecret { expires_at: Some(secret.expires_at.unwrap_or(end)), ..secret };
+        let earlier = self.room_for_secret(now)?;
         self.secrets = earlier.into_iter().map(ending).chain([fresh]).collect();
         Ok(())
+    }
+
+    /// Adds a new secret. The others do not change.
+    ///
+    /// # Errors
+    /// [`SecretsFull`] if [`MAX_SECRETS`] secrets are still valid. The client is then unchanged.
+    pub fn add_secret(&mut self, fresh: ClientSecret) -> Result<(), SecretsFull> {
+        let earlier = self.room_for_secret(fresh.created_at)?;
+        self.secrets = earlier.into_iter().chain([fresh]).collect();
+        Ok(())
+    }
+
+    /// Returns the secrets to keep beside a new one: the valid ones, and the last expired ones.
+    fn room_for_secret(&self, now: UnixTime) -> Result<Vec<ClientSecret>, SecretsFull> {
+        let (valid, mut expired): (Vec<_>, Vec<_>) =
+            self.secrets.iter().cloned().partition(|secret| secret.is_valid(now));
+        if valid.len() >= MAX_SECRETS {
+            return Err(SecretsFull { until: valid.iter().filter_map(|secret| secret.expires_at).min() });
+        }
+        expired.sort_by_key(|secret| std::cmp::Reverse(secret.expires_at));
+        expired.truncate(MAX_EXPIRED_SECRETS);
+        Ok(expired.into_iter().rev().chain(valid).collect())
+    }
+
+    /// Removes the secret with this id, valid or expired. Returns whether there was one.
+    pub fn remove_secret(&mut self, id: &str) -> bool {
+        let before = self.secrets.len();
+        self.secrets.retain(|secret| secret.id() != id);
+        self.secrets.len() < before
     }
 
     /// Returns the record to store for a client that the configuration file defines: this
@@ -636,11 +712,55 @@ mod tests {
     fn each_secret_is_valid_until_its_expiry() {
         let mut client = client();
         rotate(&mut client, "a", 0, 0).unwrap();
-        rotate(&mut client, "b", 10, 100).unwrap();
-        rotate(&mut client, "c", 20, 40).unwrap();
-        for (now, expected) in [(20, "abc"), (39, "abc"), (40, "ac"), (99, "ac"), (100, "c"), (1_000_000, "c")] {
+        rotate(&mut client, "b", 10, 40).unwrap();
+        for (now, expected) in [(10, "ab"), (39, "ab"), (40, "b")] {
             assert_eq!(working(&client, now), expected, "{now}");
         }
+        rotate(&mut client, "c", 40, 100).unwrap();
+        for (now, expected) in [(40, "bc"), (99, "bc"), (100, "c"), (1_000_000, "c")] {
+            assert_eq!(working(&client, now), expected, "{now}");
+        }
+        // The expired secrets are kept, so that the log can name them.
+        let expired = |secret: &str| client.expired_secret(&Secret::new(secret), at(100)).map(ClientSecret::id);
+        assert_eq!(expired("a"), Some(client.secrets[0].id()));
+        assert_eq!((expired("b").is_some(), expired("c"), expired("d")), (true, None, None));
+    }
+
+    #[test]
+    fn a_secret_is_added_with_its_own_expiry_and_removed_by_its_id() {
+        let mut client = client();
+        rotate(&mut client, "a", 0, 0).unwrap();
+        let fresh = |secret: &str, now, end: Option<u64>| {
+            let hash = Secret::new(secret).hash();
+            ClientSecret { hash, created_at: at(now), expires_at: end.map(at) }
+        };
+        client.add_secret(fresh("b", 10, Some(40))).unwrap();
+        assert_eq!((working(&client, 39).as_str(), working(&client, 40).as_str()), ("ab", "a"));
+        assert_eq!(client.add_secret(fresh("c", 20, None)), Err(SecretsFull { until: Some(at(40)) }));
+        client.add_secret(fresh("c", 40, None)).unwrap();
+        let ids: Vec<_> = client.secrets.iter().map(ClientSecret::id).collect();
+        assert_eq!((ids.len(), ids[1].len()), (3, 12));
+        assert!(client.remove_secret(&ids[1]) && !client.remove_secret(&ids[1]));
+        assert_eq!(working(&client, 40), "c");
+        for number in 0..6 {
+            client.add_secret(fresh("d", 100 + number, Some(100 + number))).unwrap();
+        }
+        assert_eq!(client.secrets.len(), 1 + MAX_EXPIRED_SECRETS + 1);
+    }
+
+    #[test]
+    fn each_authentication_method_keeps_only_its_own_credentials() {
+        let mut client = client();
+        rotate(&mut client, "a", 0, 0).unwrap();
+        let source = AssertionSource::JwksUri("https://keys.test/jwks".to_owned());
+        client.assertion_source = Some(source);
+        // A secret that is left does not count.
+        client.auth_method = AuthMethod::PrivateKeyJwt;
+        assert_eq!(working(&client, 0), "");
+        client.set_auth_method(AuthMethod::PrivateKeyJwt);
+        assert!(client.secrets.is_empty() && client.assertion_source.is_some());
+        client.set_auth_method(AuthMethod::ClientSecretBasic);
+        assert_eq!(client.assertion_source, None);
     }
 
     #[test]
@@ -655,16 +775,22 @@ mod tests {
     #[test]
     fn valid_secrets_are_limited_and_none_is_evicted() {
         let mut client = client();
-        for (number, secret) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
-            rotate(&mut client, secret, number as u64, 100 + number as u64).unwrap();
-        }
+        rotate(&mut client, "a", 0, 0).unwrap();
+        rotate(&mut client, "b", 1, 101).unwrap();
         let before = client.clone();
         assert_eq!(rotate(&mut client, "f", 10, 200), Err(SecretsFull { until: Some(at(101)) }));
         assert_eq!(client, before);
         rotate(&mut client, "f", 101, 200).unwrap();
-        assert_eq!(working(&client, 101), "bcdef");
+        assert_eq!(working(&client, 101), "bf");
         rotate(&mut client, "g", 102, 102).unwrap();
         assert_eq!(working(&client, 102), "g");
+        // A record of an older version has more.
+        for secret in ["a", "b", "c"] {
+            let hash = Secret::new(secret).hash();
+            client.secrets.push(ClientSecret { hash, created_at: at(0), expires_at: Some(at(300)) });
+        }
+        assert_eq!(working(&client, 102), "abcg");
+        assert_eq!(rotate(&mut client, "f", 110, 200), Err(SecretsFull { until: Some(at(300)) }));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
+use crate::assertion_source::AssertionSource;
 use crate::client::{AuthMethod, Client, ClientId, ClientType, GrantType, INTERNAL_CLIENT, MAX_REFRESH_RETRY};
 use crate::profile::{MAX_NAME_LENGTH, is_line};
 use crate::redirect_uri::RedirectUri;
@@ -178,24 +179,52 @@ pub fn auth_method(client_type: ClientType, requested_method: Option<AuthMethod>
         }
         (ClientType::Confidential, None) => Ok(AuthMethod::ClientSecretBasic),
         (ClientType::Confidential, Some(AuthMethod::None)) => {
-            Err("a confidential client authenticates with client_secret_basic or client_secret_post, not none"
+            Err("a confidential client authenticates with client_secret_basic, client_secret_post or \
+                 private_key_jwt, not none"
                 .to_owned())
         }
         (ClientType::Confidential, Some(method)) => Ok(method),
     }
 }
 
-/// Checks that a confidential client has a secret, and that a public client has no secret.
+/// Checks that a client has a secret exactly if its authentication method needs one.
 ///
 /// # Errors
-/// Returns an error if the secret contradicts the type.
-pub fn check_has_secret(client_type: ClientType, has_secret: bool) -> Result<(), &'static str> {
-    match (client_type, has_secret) {
-        (ClientType::Public, true) => {
-            Err("a public client has no secret; leave it out, or make the client confidential")
+/// Returns an error if the secret contradicts the method.
+pub fn check_has_secret(method: AuthMethod, has_secret: bool) -> Result<(), &'static str> {
+    match (method, has_secret) {
+        (AuthMethod::None, true) => Err("a public client has no secret; leave it out, or make the client confidential"),
+        (AuthMethod::PrivateKeyJwt, true) => {
+            Err("a client with the method private_key_jwt has no secret; leave it out, or change the method")
         }
-        (ClientType::Confidential, false) => Err("a confidential client needs a secret, or make the client public"),
+        (AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost, false) => {
+            Err("a confidential client needs a secret, or make the client public")
+        }
         _ => Ok(()),
+    }
+}
+
+/// Checks that a client has the keys of its assertions exactly if its authentication method needs them.
+/// `is_operators_own` is whether the client has no owner and did not register itself.
+///
+/// # Errors
+/// Returns an error if the keys contradict the method, or if this server would fetch keys for another
+/// client than one of the operator.
+pub fn check_assertion_source(
+    method: AuthMethod,
+    source: Option<&AssertionSource>,
+    is_operators_own: bool,
+) -> Result<(), &'static str> {
+    match (method, source) {
+        (AuthMethod::PrivateKeyJwt, None) => {
+            Err("the authentication method private_key_jwt needs jwks, jwks_uri or workload")
+        }
+        (AuthMethod::PrivateKeyJwt, Some(AssertionSource::JwksUri(_))) if !is_operators_own => {
+            Err("only a client of the operator can have a jwks_uri, because this server fetches it; use jwks")
+        }
+        (AuthMethod::PrivateKeyJwt, Some(_)) => Ok(()),
+        (_, Some(_)) => Err("jwks, jwks_uri and workload need the authentication method private_key_jwt"),
+        (_, None) => Ok(()),
     }
 }
 
@@ -230,6 +259,7 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("default_scope", old.default_scope != new.default_scope),
         ("grant_types", before.grant_types != after.grant_types),
         ("auth_method", before.auth_method != after.auth_method),
+        ("assertion_keys", before.assertion_source != after.assertion_source),
         ("consent", before.consent != after.consent),
         ("description", old.description != new.description),
         ("client_uri", old.client_uri != new.client_uri),
@@ -266,6 +296,27 @@ mod tests {
         assert_eq!(auth_method(Type::Confidential, None), Ok(Method::ClientSecretBasic));
         assert_eq!(auth_method(Type::Confidential, Some(Method::ClientSecretPost)), Ok(Method::ClientSecretPost));
         assert!(auth_method(Type::Public, Some(Method::ClientSecretBasic)).is_err());
+        assert_eq!(auth_method(Type::Confidential, Some(Method::PrivateKeyJwt)), Ok(Method::PrivateKeyJwt));
         assert!(auth_method(Type::Confidential, Some(Method::None)).is_err());
+        assert!(auth_method(Type::Public, Some(Method::PrivateKeyJwt)).is_err());
+    }
+
+    #[test]
+    fn each_method_has_its_own_credential() {
+        use AuthMethod as Method;
+        let uri = AssertionSource::JwksUri("https://keys.test/jwks".to_owned());
+        for (method, has_secret, has_keys) in [
+            (Method::None, false, false),
+            (Method::ClientSecretBasic, true, false),
+            (Method::ClientSecretPost, true, false),
+            (Method::PrivateKeyJwt, false, true),
+        ] {
+            for wrong in [false, true] {
+                assert_eq!(check_has_secret(method, has_secret != wrong).is_err(), wrong, "{method:?}");
+                let source = Some(&uri).filter(|_| has_keys != wrong);
+                assert_eq!(check_assertion_source(method, source, true).is_err(), wrong, "{method:?}");
+            }
+        }
+        assert!(check_assertion_source(Method::PrivateKeyJwt, Some(&uri), false).is_err());
     }
 }

@@ -10,6 +10,7 @@ pub mod amr;
 pub mod answers;
 pub mod app_credential;
 pub mod app_password;
+pub mod assertion_source;
 pub mod assurance;
 pub mod audit;
 pub mod client;

@@ -274,7 +274,8 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "test sign-in off" => t.detail_client_test_off(),
         "no changes" => t.detail_nothing_changed(),
         part if part.starts_with("session ") => t.detail_one_session(),
-        part if part.starts_with("rotate_secret ") => t.detail_new_secret(),
+        part if part.starts_with("rotate_secret ") || part.starts_with("add_secret ") => t.detail_new_secret(),
+        part if part.starts_with("remove_secret ") => t.detail_secret_removed(),
         _ => return None,
     })
 }

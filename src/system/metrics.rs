@@ -53,6 +53,7 @@ pub struct Metrics {
     tokens: IntCounterVec,
     sign_ins: IntCounterVec,
     self_registrations: IntCounterVec,
+    client_assertions: IntCounterVec,
     replays: IntCounterVec,
     gate: IntCounterVec,
     turned_away: IntCounterVec,
@@ -278,6 +279,11 @@ impl Metrics {
             limits: LimitSeries::new(&registry)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
             sign_ins: counters("sealgate_sign_ins_total", "Sign-in attempts.", &["outcome"])?,
+            client_assertions: counters(
+                "sealgate_client_assertions_total",
+                "Signed assertions with which clients authenticated (private_key_jwt), by result.",
+                &["outcome"],
+            )?,
             self_registrations: counters(
                 "sealgate_self_registrations_total",
                 "Self-registrations of users, by stage reached.",
@@ -560,6 +566,11 @@ impl Metrics {
     /// Counts a sign-in attempt.
     pub fn signed_in(&self, outcome: SignInOutcome) {
         self.sign_ins.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    /// Counts an assertion of a client. `outcome` is a word from a fixed set.
+    pub fn client_assertion(&self, outcome: &'static str) {
+        self.client_assertions.with_label_values(&[outcome]).inc();
     }
 
     /// Counts a stage of a self-registration.

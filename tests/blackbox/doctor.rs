@@ -149,7 +149,7 @@ fn a_healthy_installation_passes_every_check() {
         (&Value::from(0), &Value::from(0), &Value::from(0))
     );
     let checks = ["configuration", "server", "clock", "certificate", "issuer", "upstream", "bypass", "token", "keys"];
-    for check in checks.iter().chain(&["disk", "backup", "files", "limits", "hardening"]) {
+    for check in checks.iter().chain(&["clients", "disk", "backup", "files", "limits", "hardening"]) {
         report.is_ok(check);
     }
     report.has("certificate", "ok", &format!("localhost:{}: the certificate is valid for another", instance.port));

@@ -32,7 +32,9 @@ fn a_confidential_client_gets_its_secret_once() {
         "consent": "ask", "state": "enabled", "self_registered": false, "vouched_for": true,
         "refresh_retry_seconds": null, "token_limit": null,
         "created_at": shown["created_at"],
-        "client_secrets": [{ "created_at": shown["created_at"], "expires_at": null }],
+        "client_secrets": [
+            { "id": shown["client_secrets"][0]["id"], "created_at": shown["created_at"], "expires_at": null },
+        ],
     });
     assert_eq!(shown, expected);
     assert_eq!(site.json(&["client", "list"]), json!({ "clients": [expected] }));
@@ -129,7 +131,9 @@ fn a_confidential_client_authenticates() {
     let errors = site.errors(&[WEB, &["--auth-method=none"]].concat(), "");
     assert_eq!(
         errors,
-        ["a confidential client authenticates with client_secret_basic or client_secret_post, not none"]
+        [
+            "a confidential client authenticates with client_secret_basic, client_secret_post or private_key_jwt, not none"
+        ]
     );
 }
 
@@ -156,6 +160,95 @@ async fn a_rotated_secret_overlaps_for_the_given_time() {
     assert!(client.has_secret(&third, hour) && !client.has_secret(&second, now));
     let errors = site.errors(&["client", "rotate-secret", "wiki", "--overlap-seconds", "99999999"], "");
     assert_eq!(errors, ["two secrets overlap for at most 7776000 seconds (90 days)"]);
+}
+
+#[tokio::test]
+async fn a_client_has_two_secrets_with_end_dates() {
+    let site = Site::new();
+    let first = secret(&site.json(WEB));
+    let second = secret(&site.json(&["client", "secret", "add", "wiki", "--expires", "90d"]));
+    let client = stored(&site, "wiki").await;
+    let now = client.secrets[1].created_at;
+    let end = now.plus(Duration::from_hours(90 * 24));
+    assert_eq!((client.secrets[0].expires_at, client.secrets[1].expires_at), (None, Some(end)));
+    assert!(client.has_secret(&first, now) && client.has_secret(&second, now) && !client.has_secret(&second, end));
+    let list = site.json(&["client", "secret", "list", "wiki"]);
+    let ids: Vec<_> = list["secrets"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!((ids.len(), list["secrets"][1]["expires_at"].is_null()), (2, false));
+    let text = site.text(&["client", "secret", "list", "wiki"]);
+    assert!(text.starts_with("ID") && ids.iter().all(|id| text.contains(id)), "{text}");
+    let errors = site.errors(&["client", "secret", "add", "wiki"], "");
+    assert!(errors[0].starts_with("the client wiki has 2 valid secrets, the first one until "), "{errors:?}");
+    assert_eq!(
+        site.errors(&["client", "secret", "remove", "wiki", "0123456789ab"], ""),
+        ["the client wiki has no secret 0123456789ab; see: sealgate client secret list wiki"]
+    );
+    site.text(&["client", "secret", "remove", "wiki", ids[0]]);
+    assert!(!stored(&site, "wiki").await.has_secret(&first, now));
+    let errors = site.errors(&["client", "secret", "remove", "wiki", ids[1]], "");
+    assert!(errors[0].starts_with("this is the only valid secret of the client wiki"), "{errors:?}");
+    for expired in ["2020-01-01", "2020-01-01T00:00:00Z", "0d"] {
+        let errors = site.errors(&["client", "secret", "add", "wiki", "--expires", expired], "");
+        assert_eq!(errors, ["a new secret must expire in the future"], "{expired}");
+    }
+    for wrong in ["90", "d", "-1d", "1y", "tomorrow"] {
+        let output = site.run(&["client", "secret", "add", "wiki", &format!("--expires={wrong}")], "");
+        assert!(!output.status.success() && stderr(&output).contains("write a day such as"), "{wrong}");
+    }
+    site.json(NATIVE);
+    assert_eq!(site.errors(&["client", "secret", "add", "app"], ""), ["the client app is public and has no secret"]);
+}
+
+#[tokio::test]
+async fn a_client_with_keys_has_no_secret() {
+    const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MCowBQYDK2VwAyEAPIYLWvoxN+xSnJq6PDL3XhR6j0RL2tVlo41ASRqVPtw=\n-----END PUBLIC KEY-----\n";
+    let site = Site::new();
+    let file = site.config().with_file_name("wiki.pub");
+    std::fs::write(&file, PUBLIC_KEY).unwrap();
+    let jwks = format!("--jwks={}", file.display());
+    let added = site.json(&[WEB, &[&jwks]].concat());
+    assert_eq!((&added["token_endpoint_auth_method"], added.get("client_secret")), (&json!("private_key_jwt"), None));
+    let x = "PIYLWvoxN-xSnJq6PDL3XhR6j0RL2tVlo41ASRqVPtw";
+    assert_eq!(added["jwks"], json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "x": x }] }));
+    for command in [&["secret", "add", "wiki"][..], &["rotate-secret", "wiki"]] {
+        let errors = site.errors(&[&["client"], command].concat(), "");
+        assert!(errors[0].starts_with("the client wiki authenticates with private_key_jwt"), "{errors:?}");
+    }
+    // A key that is not public, another method beside the keys, and a method without keys.
+    std::fs::write(&file, r#"{"kty":"OKP","crv":"Ed25519","x":"x","d":"x"}"#).unwrap();
+    let output = site.run(&["client", "set", "wiki", &jwks], "");
+    assert!(!output.status.success() && stderr(&output).contains("key 1 is private"), "{output:?}");
+    std::fs::write(&file, PUBLIC_KEY).unwrap();
+    assert_eq!(
+        site.errors(&["client", "set", "wiki", &jwks, "--auth-method=client_secret_post"], ""),
+        ["jwks, jwks_uri and workload need the authentication method private_key_jwt"]
+    );
+    site.json(NATIVE);
+    assert_eq!(
+        site.errors(&["client", "set", "app", "--type=confidential", "--auth-method=private_key_jwt"], ""),
+        ["the authentication method private_key_jwt needs jwks, jwks_uri or workload"]
+    );
+    assert_eq!(
+        site.errors(&["client", "set", "wiki", "--jwks-uri=http://wiki.example.test/jwks"], ""),
+        [
+            "the jwks_uri \"http://wiki.example.test/jwks\" is invalid; write an https URL without a user name or fragment"
+        ]
+    );
+    assert_eq!(
+        site.errors(&["client", "set", "wiki", "--workload=k8s=system:serviceaccount:jobs:backup"], ""),
+        ["\"k8s\" is not the name of a [[trusted_issuer]] in the configuration"]
+    );
+    let changed = site.json(&["client", "set", "wiki", "--jwks-uri=https://wiki.example.test/jwks"]);
+    assert_eq!((&changed["jwks_uri"], changed.get("jwks")), (&json!("https://wiki.example.test/jwks"), None));
+    let owner = site.add_user("anna@example.test");
+    let errors = site.errors(&["client", "set", "wiki", "--owner", &owner], "");
+    assert!(errors[0].starts_with("only a client of the operator can have a jwks_uri"), "{errors:?}");
+    // Back to a secret, which is printed once.
+    let changed = site.json(&["client", "set", "wiki", "--auth-method=client_secret_basic"]);
+    let client = stored(&site, "wiki").await;
+    assert!(client.has_secret(&secret(&changed), client.secrets[0].created_at) && client.assertion_source.is_none());
+    assert_eq!(site.json(&["client", "set", "wiki", "--auth-method=client_secret_post"]).get("client_secret"), None);
 }
 
 async fn stored(site: &Site, id: &str) -> Client {

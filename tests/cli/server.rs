@@ -62,6 +62,7 @@ impl Served {
                     issuer: "http://localhost:8080",
                     mailing: Mailing::Off,
                     apps: &[],
+                    trusted_issuers: &[],
                     config_file: None,
                     rotate: None,
                     actor: Actor::Operator,

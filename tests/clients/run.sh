@@ -70,6 +70,13 @@ SERVICE_CLIENT_SECRET=$(sealgate client add "$SERVICE_CLIENT_ID" --name Backup -
 [ -n "$SERVICE_CLIENT_SECRET" ] || { echo "no client secret was printed" >&2; exit 1; }
 export SERVICE_CLIENT_SECRET
 
+# The same without a secret: the client signs assertions.
+export SIGNED_CLIENT_ID=signed SIGNED_CLIENT_KEY="$work/signed.pem"
+openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$SIGNED_CLIENT_KEY" 2>/dev/null
+openssl pkey -in "$SIGNED_CLIENT_KEY" -pubout -out "$work/signed.pub"
+sealgate client add "$SIGNED_CLIENT_ID" --name Signed --type confidential --service "wiki=wiki:read" \
+    --jwks "$work/signed.pub" >/dev/null
+
 # Clients with other algorithms of ID tokens, and the secrets of all of them.
 for algorithm in PS256 ES256 EdDSA; do
     secret=$(sealgate client add "web-$algorithm" --name "Web $algorithm" --type confidential "${uris[@]}" \

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use sealgate_config::Config;
+use sealgate_domain::assertion_source::{AssertionSource, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{AuthMethod, ConsentRule, GrantType};
 use sealgate_domain::rate_limit::RateLimit;
@@ -139,14 +140,81 @@ fn two_clients_have_different_ids() {
 }
 
 #[test]
-fn a_client_has_at_most_five_secrets() {
+fn a_client_has_at_most_two_secrets() {
     let hash = |number: u8| format!("\"{}\"", base64url(&[number; 32]));
     let secrets = |most| format!("secret_hash = [{}]", (0..most).map(hash).collect::<Vec<_>>().join(", "));
-    assert_eq!(parse(&confidential(&secrets(5))).clients[0].client.secrets.len(), 5);
-    assert!(fault(&confidential(&secrets(6))).contains("at most 5 valid secrets; remove old ones"));
+    assert_eq!(parse(&confidential(&secrets(2))).clients[0].client.secrets.len(), 2);
+    assert!(fault(&confidential(&secrets(3))).contains("at most 2 valid secrets; remove old ones"));
     // A repeated secret counts once.
     let twice = format!("secret_hash = [{0}, {0}]", hash(1));
     assert_eq!(parse(&confidential(&twice)).clients[0].client.secrets.len(), 1);
+}
+
+const CLUSTER: &str = "[[trusted_issuer]]\nname = \"k8s\"\nissuer = \"https://k8s.test\"\naudiences = [\"x\"]\n";
+
+#[test]
+fn a_client_with_keys_has_no_secret() {
+    let uri = "jwks_uri = \"https://wiki.test/jwks\"";
+    for text in [confidential(uri), confidential(&format!("{uri}\nauth_method = \"private_key_jwt\""))] {
+        let config = parse(&text);
+        let client = &config.clients[0].client;
+        assert_eq!((client.auth_method, client.secrets.len()), (AuthMethod::PrivateKeyJwt, 0));
+        assert_eq!(client.assertion_source, Some(AssertionSource::JwksUri("https://wiki.test/jwks".into())));
+    }
+    let workload = "workload = { issuer = \"k8s\", subject = \"system:serviceaccount:jobs:backup\" }";
+    let config = parse(&format!("{}{CLUSTER}", confidential(workload)));
+    let expected = Workload::new("k8s", "system:serviceaccount:jobs:backup").unwrap();
+    assert_eq!(config.clients[0].client.assertion_source, Some(AssertionSource::Workload(expected)));
+    let moved = confidential("jwks_uri = \"https://wiki.test/other\"");
+    let found = parse(&confidential(uri)).difference(&parse(&moved));
+    assert_eq!((found.reloadable, found.restart), (vec!["client wiki: assertion_keys".to_owned()], Vec::new()));
+    for (text, expected) in [
+        (confidential(workload), "client[0].workload.issuer: \"k8s\" is not the name of a [[trusted_issuer]]"),
+        (
+            format!("{}{CLUSTER}", confidential("workload = { issuer = \"k8s\", subject = \"a b\" }")),
+            "client[0].workload.subject: the subject \"a b\" is invalid",
+        ),
+        (format!("{}{CLUSTER}", confidential("workload = { issuer = \"k8s\" }")), "client[0].workload.subject: "),
+        (confidential("jwks_uri = \"http://wiki.test/jwks\""), "client[0].jwks_uri: the jwks_uri"),
+        (client(uri), "client[0].auth_method: a public client has no secret"),
+        (
+            confidential(&format!("{uri}\nsecret_hash = \"{}\"", hash())),
+            "client[0].secret_hash: a client with the method private_key_jwt has no secret",
+        ),
+        (
+            confidential(&format!("{uri}\nsecret_hash = \"{}\"\nauth_method = \"client_secret_post\"", hash())),
+            "client[0].jwks_uri: needs auth_method = \"private_key_jwt\", not \"client_secret_post\"; remove one",
+        ),
+        (confidential("auth_method = \"private_key_jwt\""), "client[0].auth_method: private_key_jwt needs keys; write"),
+        (
+            confidential(&format!("{uri}\njwks_file = \"wiki.pub\"")),
+            "client[0].jwks_uri: cannot be used together with jwks_file; remove one",
+        ),
+    ] {
+        let found = fault(&text);
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn public_keys_of_a_client_are_read_from_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("sealgate.toml"), confidential("jwks_file = \"wiki.jwks\"")).unwrap();
+    let load = || Config::load(&path("sealgate.toml"));
+    let x = "PIYLWvoxN-xSnJq6PDL3XhR6j0RL2tVlo41ASRqVPtw";
+    for (content, expected) in [
+        ("".to_owned(), "write a JWK set"),
+        (format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}","d":"x"}}"#), "key 1 is private"),
+        (" ".repeat(40_000), "has 40000 bytes"),
+    ] {
+        fs::write(path("wiki.jwks"), content).unwrap();
+        let found = load().unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(found.contains("client[0].jwks_file: ") && found.contains(expected), "{found}");
+    }
+    fs::write(path("wiki.jwks"), format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}]}}"#)).unwrap();
+    let found = load().err().into_iter().flatten().map(|fault| fault.to_string()).collect::<Vec<_>>().join("\n");
+    assert!(!found.contains("client[0]"), "{found}");
 }
 
 #[test]

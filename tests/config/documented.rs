@@ -40,17 +40,20 @@ pub(super) fn switched_on(examples: bool) -> String {
     if examples { text.replace("\"http://127.0.0.1:8081\"", "\"https://127.0.0.1:8081\"") } else { text }
 }
 
+/// Settings of the example client that exclude its secret.
+const CLIENT_KEYS: [&str; 3] = ["jwks_file", "jwks_uri", "workload = "];
+
 /// Returns the file without the settings of the PostgreSQL store.
 pub(super) fn of_sled(text: &str) -> String {
     let of_cluster = ["url_file", "ca_file = \"/etc/sealgate/database", "writers", "durability", "[cluster]"];
     let of_cluster = of_cluster.into_iter().chain(["node = ", "beat = ", "staleness_ms"]);
-    without(text, &of_cluster.collect::<Vec<_>>())
+    without(text, &of_cluster.chain(CLIENT_KEYS).collect::<Vec<_>>())
 }
 
 /// Returns the file with the settings of the PostgreSQL store.
 fn of_cluster(text: &str) -> String {
     let text = text.replace("engine = \"sled\"", "engine = \"postgres\"").replace("shared = false", "shared = true");
-    without(&text, &["path = \"/var/lib/sealgate/store", "cache_bytes", "reserve_bytes"])
+    without(&text, &[&["path = \"/var/lib/sealgate/store", "cache_bytes", "reserve_bytes"][..], &CLIENT_KEYS].concat())
 }
 
 fn without(text: &str, lines: &[&str]) -> String {

@@ -203,7 +203,7 @@ async fn caut_15_credentials_in_the_query_are_ignored() {
 }
 
 #[tokio::test]
-async fn caut_18_a_client_assertion_is_not_accepted() {
+async fn caut_18_a_client_with_a_secret_sends_no_assertion() {
     let provider = Provider::new().await;
     let code = provider.c1().code(&[]).await;
     let assertion = [
@@ -212,7 +212,8 @@ async fn caut_18_a_client_assertion_is_not_accepted() {
         ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
     ];
     redeem_by_form(&provider, &code, &assertion).await.assert_unauthenticated();
-    redeem(&provider, &basic("c1", "secret of c1"), &code, &assertion).await.assert_unauthenticated();
+    redeem(&provider, &basic("c1", "secret of c1"), &code, &assertion).await.assert_error(400, "invalid_request");
+    Tokens::of(&provider.c1().redeem(&code).await);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod apps;
 mod audit;
 mod bulk;
 mod check_access;
+mod client_secrets;
 mod confirmation;
 mod defined;
 mod device;
@@ -440,7 +441,7 @@ async fn only_administrators_can_change_clients_of_others() {
     let own = element(&register(&anna, &[]).await, "client-id").unwrap();
     let new = csrf_of(&ben.get("/console/clients/new").await);
     for id in [own.as_str(), "c1", "none", "x/y", "%00"] {
-        for action in ["save", "rotate", "disable", "delete"] {
+        for action in ["save", "rotate", "add-secret", "remove-secret", "set-keys", "use-secret", "disable", "delete"] {
             let fields = [("csrf", new.as_str()), ("action", action), ("sure", "yes"), ("overlap_seconds", "0")];
             let reply = ben.post(&format!("/console/clients/{id}"), &fields).await;
             assert_eq!(reply.status, 404, "{id} {action}");

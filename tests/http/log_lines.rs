@@ -59,6 +59,38 @@ fn assert_some_busy(replies: [Reply; 8]) {
 }
 
 #[tokio::test]
+async fn wrong_secrets_and_assertions_write_no_warnings() {
+    let provider = Provider::new().await;
+    let (lines, _guard) = Lines::capture();
+    let wrong = [("authorization", crate::support::basic("c1", "wrong"))];
+    let wrong: Vec<_> = wrong.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    provider.post("/oauth/token", &wrong, &[]).await.assert_unauthenticated();
+    for assertion in ["x", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjMSJ9."] {
+        let fields = [
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", assertion),
+        ];
+        provider.post("/oauth/token", &[], &fields).await.assert_unauthenticated();
+    }
+    lines.assert_none();
+}
+
+/// Only the holder of the secret causes the warning.
+#[tokio::test]
+async fn an_expired_secret_is_named_in_the_log_but_not_in_the_answer() {
+    let provider = Provider::new().await;
+    let end = sealgate_system::clock::Clock::now(provider.clock.as_ref());
+    provider.change_client("c1", |client| client.secrets[0].expires_at = Some(end)).await;
+    let id = provider.confidential("c1").secrets[0].id();
+    let (lines, _guard) = Lines::capture();
+    let reply = provider.c1().refresh("RT_x").await;
+    reply.assert_unauthenticated();
+    let logged = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(logged.contains("refused an expired client secret") && logged.contains(&id), "{logged}");
+    assert!(!logged.contains("secret of c1") && !reply.text().contains(&id), "{logged}");
+}
+
+#[tokio::test]
 async fn sign_ins_refused_by_a_full_queue_write_no_warnings() {
     let provider = Provider::with(SCARCE).await;
     let (lines, _guard) = Lines::capture();

@@ -48,6 +48,7 @@ mod app_passwords;
 mod audit;
 mod authorize;
 mod authorize_by_post;
+mod client_assertions;
 mod client_auth;
 mod client_credentials;
 mod client_documents;

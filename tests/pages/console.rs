@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::assertion_source::{AssertionSource, Workload};
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{
@@ -61,6 +62,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         client_type: if public { ClientType::Public } else { ClientType::Confidential },
         auth_method: AuthMethod::None,
         secrets: Vec::new(),
+        assertion_source: None,
         redirect_uris: Vec::new(),
         post_logout_redirect_uris: Vec::new(),
         scope: Scope::all(),
@@ -175,15 +177,30 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             may_approve: !own,
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
+            keys: if client.uses_assertions() { person.to_owned() } else { String::new() },
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             new_secret: secret,
             issuer: "https://id.example.com",
-            refused: own.then_some(ClientRefusal::TooManySecrets),
+            refused: own.then_some(if client.uses_assertions() {
+                ClientRefusal::UnusableKeys
+            } else {
+                ClientRefusal::TooManySecrets
+            }),
         })
     };
     add("console-client", page(&enabled, &form, false, secret));
     add("console-client-unapproved", page(&unapproved, &form, false, secret));
     add("console-client-disabled", page(&unapproved, &form, true, None));
+    let workload = Workload::new("k8s", "system:serviceaccount:jobs:backup").expect("a workload");
+    for (name, source, own) in [
+        ("console-client-keys", AssertionSource::JwksUri("https://app.example.com/jwks".to_owned()), true),
+        ("console-client-workload", AssertionSource::Workload(workload), false),
+    ] {
+        let mut client = enabled.clone();
+        client.set_auth_method(AuthMethod::PrivateKeyJwt);
+        client.assertion_source = Some(source);
+        add(name, page(&client, &form, own, None));
+    }
     let public = Client { state: ClientState::Disabled, ..approved };
     add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None));
 
@@ -468,6 +485,10 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DisableClient,
         GuardedChange::DeleteClient,
         GuardedChange::RotateSecret,
+        GuardedChange::AddSecret,
+        GuardedChange::RemoveSecret,
+        GuardedChange::SetKeys,
+        GuardedChange::UseSecret,
         GuardedChange::DeleteUser,
         GuardedChange::ChangeAddress,
         GuardedChange::ChangeAddress,

@@ -28,6 +28,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         client_type: ClientType::Public,
         auth_method: AuthMethod::None,
         secrets: Vec::new(),
+        assertion_source: None,
         redirect_uris: vec![RedirectUri::parse(REDIRECT_URI).unwrap()],
         post_logout_redirect_uris: Vec::new(),
         scope: Scope::all(),

@@ -80,6 +80,8 @@ enum Topic {
     Token,
     /// Schedule of the signing keys
     Keys,
+    /// Client secrets that expire soon
+    Clients,
     /// Free space and durability of the store's disk
     Disk,
     /// Age of the last backup
@@ -261,6 +263,7 @@ fn examinations(config: &Arc<Config>, state: &Arc<ServerState>, file: &Path) -> 
     }
     all.push(on_both(Topic::Token, server::token));
     all.push(on_both(Topic::Keys, server::keys));
+    all.push(on_both(Topic::Clients, server::clients));
     match &config.store {
         StoreConfig::Sled(_) => {
             all.push(on_both(Topic::Disk, machine::disk));

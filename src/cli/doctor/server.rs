@@ -9,10 +9,10 @@ use chrono::DateTime;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::{Finding, Topic};
+use super::{Finding, Topic, counted};
 use sealgate_admin as admin;
-use sealgate_admin::answer::{KeyAnswer, ServerStatus, ServerWork};
-use sealgate_admin::command::{Command, KeyCommand};
+use sealgate_admin::answer::{ClientAnswer, KeyAnswer, ListPage, Rows, ServerStatus, ServerWork};
+use sealgate_admin::command::{ClientCommand, Command, KeyCommand};
 use sealgate_admin::{Answer, AskError};
 use sealgate_config::Config;
 use sealgate_domain::key_ring::KeyState;
@@ -207,6 +207,54 @@ pub(super) fn keys(config: &Config, state: &ServerState) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// Time before the expiry of a client secret from which it is reported.
+const SECRET_EXPIRES_SOON: Duration = Duration::from_hours(14 * 24);
+
+/// Judges the expiry of the clients' secrets. A client with another valid secret that expires later has
+/// been given a new one.
+pub(super) fn clients(config: &Config, state: &ServerState) -> Vec<Finding> {
+    let ServerState::Runs(_) = state else {
+        return state.silent(Topic::Clients, "`sealgate client list` reads the store of a stopped server");
+    };
+    let now = SystemClock.now();
+    let (mut findings, mut after, mut count) = (Vec::new(), None, 0_usize);
+    loop {
+        let list = Command::Client(ClientCommand::List { after: after.take() });
+        let (clients, next) = match command(config, &list) {
+            Ok(Answer::Page(ListPage { rows: Rows::Clients(clients), next })) => (clients, next),
+            Ok(_) => return vec![Finding::problem(Topic::Clients, "the server has another version: restart it")],
+            Err(error) => return vec![Finding::problem(Topic::Clients, error.to_string())],
+        };
+        count += clients.len();
+        findings.extend(clients.iter().filter_map(|client| expiring(client, now)));
+        if next.is_none() {
+            break;
+        }
+        after = next;
+    }
+    if findings.is_empty() {
+        let message = format!("{}; no secret expires within 14 days", counted(count as u64, "client"));
+        findings.push(Finding::ok(Topic::Clients, message));
+    }
+    findings
+}
+
+/// Returns a warning if the last secret of a client expires soon, or has expired.
+fn expiring(client: &ClientAnswer, now: UnixTime) -> Option<Finding> {
+    let ends: Option<Vec<UnixTime>> = client.client_secrets.iter().map(|secret| secret.expires_at).collect();
+    // `None` if a secret does not expire.
+    let last = ends?.into_iter().max()?;
+    let id = &client.client_id;
+    let message = if last <= now {
+        format!("all secrets of the client {id} have expired")
+    } else if last <= now.plus(SECRET_EXPIRES_SOON) {
+        format!("the last secret of the client {id} expires on {}", day(last))
+    } else {
+        return None;
+    };
+    Some(Finding::warning(Topic::Clients, format!("{message}: sealgate client secret add {id}")))
 }
 
 fn day(time: UnixTime) -> String {

@@ -4,6 +4,7 @@ use super::super::file::Section;
 use super::{address, factors};
 use crate::disk::Files;
 use crate::{App, DefinedClient, service_problem};
+use sealgate_domain::assertion_source::{AssertionSource, Workload, check_jwks_uri};
 use sealgate_domain::client::{
     ApplicationType, AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
     GrantType, MAX_REFRESH_RETRY, MAX_SECRETS,
@@ -22,7 +23,12 @@ use sealgate_domain::time::UnixTime;
 const MAX_CLIENTS: usize = 256;
 
 /// Parses all `[[client]]` tables.
-pub(super) fn clients(root: &mut Section<'_, '_>, apps: Option<&[App]>, files: &Files) -> Option<Vec<DefinedClient>> {
+pub(super) fn clients(
+    root: &mut Section<'_, '_>,
+    apps: Option<&[App]>,
+    trusted: &[&str],
+    files: &Files,
+) -> Option<Vec<DefinedClient>> {
     let sections = root.sections("client");
     if sections.len() > MAX_CLIENTS {
         root.fault(
@@ -32,7 +38,8 @@ pub(super) fn clients(root: &mut Section<'_, '_>, apps: Option<&[App]>, files: &
     }
     let mut taken = Vec::new();
     // Parse all clients before dropping any with errors, so that all errors are reported.
-    let clients: Vec<_> = sections.into_iter().map(|section| client(section, apps, files, &mut taken)).collect();
+    let clients: Vec<_> =
+        sections.into_iter().map(|section| client(section, apps, trusted, files, &mut taken)).collect();
     clients.into_iter().collect()
 }
 
@@ -40,6 +47,7 @@ pub(super) fn clients(root: &mut Section<'_, '_>, apps: Option<&[App]>, files: &
 fn client(
     mut section: Section<'_, '_>,
     apps: Option<&[App]>,
+    trusted: &[&str],
     files: &Files,
     taken: &mut Vec<ClientId>,
 ) -> Option<DefinedClient> {
@@ -57,12 +65,27 @@ fn client(
     });
     let types = [("public", ClientType::Public), ("confidential", ClientType::Confidential)];
     let client_type = section.required_choice("type", &types);
-    let methods = [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::None];
+    let methods =
+        [AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::None, AuthMethod::PrivateKeyJwt];
     let method = section.choice("auth_method", &methods.map(|method| (method.as_str(), method)));
+    let assertion_source = assertion_source(&mut section, trusted, files);
+    let keys = KEYS.into_iter().find(|key| section.has(key));
+    // The keys imply the method.
+    let method = method.or(keys.map(|_| AuthMethod::PrivateKeyJwt));
     let auth_method = client_type.and_then(|client_type| {
         client_rules::auth_method(client_type, method).map_err(|problem| section.fault("auth_method", &problem)).ok()
     });
-    let secrets = secrets(&mut section, files, client_type);
+    let secrets = secrets(&mut section, files, auth_method);
+    match (auth_method, keys) {
+        (Some(AuthMethod::PrivateKeyJwt), None) => {
+            section.fault("auth_method", "private_key_jwt needs keys; write jwks_file, jwks_uri or workload");
+        }
+        (Some(AuthMethod::PrivateKeyJwt) | None, _) | (_, None) => {}
+        (Some(method), Some(key)) => {
+            let problem = format!("needs auth_method = \"private_key_jwt\", not {:?}; remove one", method.as_str());
+            section.fault(key, &problem);
+        }
+    }
     let kind = "redirect URI";
     let allowed = "write a list such as [\"https://wiki.example.com/callback\"]";
     let service = service(&mut section, apps);
@@ -128,6 +151,7 @@ fn client(
         client_type: client_type?,
         auth_method: auth_method?,
         secrets,
+        assertion_source,
         redirect_uris,
         post_logout_redirect_uris: logout_uris,
         scope,
@@ -186,8 +210,37 @@ fn service(client: &mut Section<'_, '_>, apps: Option<&[App]>) -> Option<Service
     Some(service)
 }
 
+/// Keys of a client with the origin of its assertions' keys. A client has at most one of them.
+const KEYS: [&str; 3] = ["jwks_file", "jwks_uri", "workload"];
+
+/// Reads the keys that verify a client's assertions.
+fn assertion_source(section: &mut Section<'_, '_>, trusted: &[&str], files: &Files) -> Option<AssertionSource> {
+    let allowed = "write the path of a file with the client's public keys: a JWK set, a JWK, or PEM";
+    let jwks = section.text("jwks_file", allowed, |text| files.client_jwks(text));
+    let uri = section.text("jwks_uri", "write the https URL of the client's key set", |text| {
+        check_jwks_uri(text).map(|()| text.to_owned())
+    });
+    let allowed = "write { issuer = \"k8s\", subject = \"system:serviceaccount:jobs:backup\" }";
+    let workload = section.optional_section("workload", allowed).and_then(|mut section| {
+        let issuer = section.required_text("issuer", "write the name of a [[trusted_issuer]]", |text| {
+            let problem = format!("{text:?} is not the name of a [[trusted_issuer]]; add it, or correct the name");
+            if trusted.contains(&text) { Ok(text.to_owned()) } else { Err(problem) }
+        });
+        section
+            .required_text("subject", "write the claim sub of its tokens", |text| Workload::new("", text))
+            .zip(issuer)
+            .map(|(workload, issuer)| Workload { issuer, ..workload })
+    });
+    let written: Vec<_> = KEYS.into_iter().filter(|key| section.has(key)).collect();
+    if let [first, second, ..] = written.as_slice() {
+        section.fault(second, &format!("cannot be used together with {first}; remove one"));
+    }
+    let jwks = jwks.flatten().map(AssertionSource::Jwks);
+    jwks.or(uri.map(AssertionSource::JwksUri)).or(workload.map(AssertionSource::Workload))
+}
+
 /// Reads the secrets. A client may use each of them until it is removed from the file.
-fn secrets(section: &mut Section<'_, '_>, files: &Files, client_type: Option<ClientType>) -> Vec<ClientSecret> {
+fn secrets(section: &mut Section<'_, '_>, files: &Files, method: Option<AuthMethod>) -> Vec<ClientSecret> {
     let allowed = "write the path of a file with the secret, or a list of such files";
     let of_files = section.one_or_more_texts("secret_file", allowed, |text| files.client_secret(text));
     let allowed = "write the hash that `sealgate client hash-secret` prints, or a list of such hashes";
@@ -198,8 +251,8 @@ fn secrets(section: &mut Section<'_, '_>, files: &Files, client_type: Option<Cli
     });
     let written = ["secret_file", "secret_hash"].into_iter().find(|key| section.has(key));
     let key = written.unwrap_or("secret_file");
-    if let Some(client_type) = client_type
-        && let Err(problem) = client_rules::check_has_secret(client_type, written.is_some())
+    if let Some(method) = method
+        && let Err(problem) = client_rules::check_has_secret(method, written.is_some())
     {
         let remedy = if written.is_some() { "" } else { "; write secret_file or secret_hash" };
         section.fault(key, &format!("{problem}{remedy}"));

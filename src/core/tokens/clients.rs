@@ -147,6 +147,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         client_type: ClientType::Public,
         auth_method: AuthMethod::None,
         secrets: Vec::new(),
+        assertion_source: None,
         redirect_uris,
         post_logout_redirect_uris: Vec::new(),
         scope: [ScopeValue::OpenId, ScopeValue::Profile, ScopeValue::Email].into_iter().collect(),

@@ -1,7 +1,9 @@
 //! Tokens of this issuer (`issuer` creates them, `bearer` verifies them), tokens of other issuers
-//! (`trusted`), the clients (`clients`), and their metadata documents (`documents`).
+//! (`trusted`), the clients (`clients`), their metadata documents (`documents`) and key sets
+//! (`client_key_sets`).
 
 pub mod bearer;
+pub mod client_key_sets;
 pub mod clients;
 pub mod documents;
 pub mod issuer;

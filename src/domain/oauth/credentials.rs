@@ -8,6 +8,8 @@ use base64::engine::general_purpose::GeneralPurposeConfig;
 
 use crate::client::ClientId;
 use crate::error::{ErrorCode, Refusal};
+use crate::oauth::client_assertion;
+use crate::oauth::client_assertion::ASSERTION_TYPE;
 use crate::oauth::params::Params;
 use crate::secret::Secret;
 
@@ -22,14 +24,33 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 pub struct ClientCredentials {
     /// The claimed id. `None` if the text is not a valid client id.
     pub id: Option<ClientId>,
-    /// The secret, if one was sent.
-    pub secret: Option<Secret>,
+    pub proof: ClientProof,
+}
+
+/// Presented proof of a client's identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientProof {
+    /// Only the id was sent.
+    None,
+    Secret(Secret),
+    /// Signed assertion (RFC 7523 §2.2).
+    Assertion(Secret),
+}
+
+impl From<Option<Secret>> for ClientProof {
+    fn from(secret: Option<Secret>) -> Self {
+        secret.map_or(Self::None, Self::Secret)
+    }
 }
 
 /// Refusal for all failed client authentications.
 ///
 /// The response is the same for all reasons, so that it does not reveal which clients exist.
 pub const FAILED: Refusal = Refusal::new(ErrorCode::InvalidClient, "Client authentication failed.");
+
+/// Refusal of a request with several methods, even if each is correct (RFC 6749 §2.3).
+const SEVERAL_METHODS: Refusal =
+    Refusal::new(ErrorCode::InvalidRequest, "The client uses more than one authentication method.");
 
 impl ClientCredentials {
     /// Parses the credentials of a request.
@@ -38,11 +59,18 @@ impl ClientCredentials {
     /// `invalid_request` if the request mixes two methods or has two different ids.
     /// `invalid_client` if the request has no usable credentials.
     pub fn parse(authorization: &[&[u8]], form: &Params) -> Result<Self, Refusal> {
-        if form.has("client_assertion") || form.has("client_assertion_type") {
-            return Err(FAILED);
-        }
         let form_id = form.one("client_id")?;
         let form_secret = form.one("client_secret")?;
+        let assertion = (form.one("client_assertion_type")?, form.one("client_assertion")?);
+        if assertion != (None, None) {
+            if !authorization.is_empty() || form_secret.is_some() {
+                return Err(SEVERAL_METHODS);
+            }
+            let (Some(ASSERTION_TYPE), Some(assertion)) = assertion else { return Err(FAILED) };
+            // The client id is optional (RFC 7521 §4.2). Tokens of workloads do not contain it.
+            let id = form_id.map_or_else(|| client_assertion::claimed_client(assertion), ClientId::parse);
+            return Ok(Self { id, proof: ClientProof::Assertion(Secret::new(assertion)) });
+        }
         let header = match authorization {
             [] => None,
             [only] => Some(*only),
@@ -50,18 +78,18 @@ impl ClientCredentials {
         };
         let Some(header) = header else {
             let id = form_id.ok_or(FAILED)?;
-            return Ok(Self { id: ClientId::parse(id), secret: form_secret.map(Secret::new) });
+            return Ok(Self { id: ClientId::parse(id), proof: form_secret.map(Secret::new).into() });
         };
         let (id, secret) = basic(header).ok_or(FAILED)?;
         if form_secret.is_some() {
-            return Err(Refusal::invalid_request("The client uses more than one authentication method."));
+            return Err(SEVERAL_METHODS);
         }
         if form_id.is_some_and(|other| other != id) {
             return Err(Refusal::invalid_request("The client_id differs from the one in the Authorization header."));
         }
         // Some libraries send `Basic cDE6` for a public client: an id with an empty password.
         let secret = Some(secret).filter(|secret| !secret.expose().is_empty());
-        Ok(Self { id: ClientId::parse(&id), secret })
+        Ok(Self { id: ClientId::parse(&id), proof: secret.into() })
     }
 }
 
@@ -159,9 +187,28 @@ mod tests {
     #[test]
     fn both_ways_to_send_a_secret_are_read() {
         let basic = ClientCredentials::parse(&[&header("c1", "s%2Bx+y")], &form("client_id=c1")).unwrap();
-        assert_eq!(basic.secret.unwrap().expose(), "s+x y");
+        assert_eq!(basic.proof, ClientProof::Secret(Secret::new("s+x y")));
         let post = ClientCredentials::parse(&[], &form("client_id=c1&client_secret=s")).unwrap();
-        assert_eq!(post.secret.unwrap().expose(), "s");
+        assert_eq!(post.proof, ClientProof::Secret(Secret::new("s")));
+    }
+
+    #[test]
+    fn an_assertion_excludes_other_credentials() {
+        let kind = "client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        let alone = ClientCredentials::parse(&[], &form(&format!("{kind}&client_assertion=x&client_id=c1"))).unwrap();
+        assert_eq!((alone.id, alone.proof), (ClientId::parse("c1"), ClientProof::Assertion(Secret::new("x"))));
+        for (text, code) in [
+            (format!("{kind}&client_assertion=x&client_secret=s"), ErrorCode::InvalidRequest),
+            (format!("{kind}&client_secret=s"), ErrorCode::InvalidRequest),
+            (format!("{kind}&{kind}&client_assertion=x"), ErrorCode::InvalidRequest),
+            (kind.to_owned(), ErrorCode::InvalidClient),
+            ("client_assertion=x".to_owned(), ErrorCode::InvalidClient),
+            ("client_assertion=x&client_assertion_type=saml2-bearer".to_owned(), ErrorCode::InvalidClient),
+        ] {
+            assert_eq!(ClientCredentials::parse(&[], &form(&text)).unwrap_err().code, code, "{text}");
+        }
+        let both = ClientCredentials::parse(&[&header("c1", "s")], &form(&format!("{kind}&client_assertion=x")));
+        assert_eq!(both.unwrap_err().code, ErrorCode::InvalidRequest);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::assurance::ACR_VALUES;
+use crate::client::AuthMethod;
 use crate::oauth::jwk_set::Algorithm;
 use crate::scope::{Scope, ScopeValue};
 
@@ -24,8 +25,8 @@ pub struct ProviderMetadata {
     pub grant_types_supported: Vec<&'static str>,
     pub subject_types_supported: [&'static str; 1],
     pub id_token_signing_alg_values_supported: Vec<Algorithm>,
-    pub token_endpoint_auth_methods_supported: [&'static str; 3],
-    pub revocation_endpoint_auth_methods_supported: [&'static str; 3],
+    pub token_endpoint_auth_methods_supported: Vec<&'static str>,
+    pub revocation_endpoint_auth_methods_supported: Vec<&'static str>,
     pub code_challenge_methods_supported: [&'static str; 2],
     pub prompt_values_supported: [&'static str; 4],
     pub acr_values_supported: [&'static str; 4],
@@ -37,6 +38,10 @@ pub struct ProviderMetadata {
     pub authorization_response_iss_parameter_supported: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub client_id_metadata_document_supported: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub token_endpoint_auth_signing_alg_values_supported: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub revocation_endpoint_auth_signing_alg_values_supported: Vec<&'static str>,
 }
 
 impl ProviderMetadata {
@@ -79,8 +84,8 @@ impl ProviderMetadata {
                 .collect(),
             subject_types_supported: ["public"],
             id_token_signing_alg_values_supported: algorithms.to_vec(),
-            token_endpoint_auth_methods_supported: METHODS,
-            revocation_endpoint_auth_methods_supported: METHODS,
+            token_endpoint_auth_methods_supported: METHODS.to_vec(),
+            revocation_endpoint_auth_methods_supported: METHODS.to_vec(),
             code_challenge_methods_supported: ["S256", "plain"],
             prompt_values_supported: ["none", "login", "consent", "select_account"],
             acr_values_supported: ACR_VALUES,
@@ -110,6 +115,24 @@ impl ProviderMetadata {
             request_uri_parameter_supported: false,
             authorization_response_iss_parameter_supported: true,
             client_id_metadata_document_supported: documents,
+            token_endpoint_auth_signing_alg_values_supported: Vec::new(),
+            revocation_endpoint_auth_signing_alg_values_supported: Vec::new(),
         }
+    }
+
+    /// Adds client authentication with signed assertions, which is included only if the operator has
+    /// enabled it for a client.
+    #[must_use]
+    pub fn with_client_assertions(mut self) -> Self {
+        // RFC 9864 names `EdDSA` on Ed25519 after its curve. Both names are accepted.
+        let names: Vec<_> = Algorithm::ALL.map(|(name, _)| name).into_iter().chain(["Ed25519"]).collect();
+        for methods in
+            [&mut self.token_endpoint_auth_methods_supported, &mut self.revocation_endpoint_auth_methods_supported]
+        {
+            methods.push(AuthMethod::PrivateKeyJwt.as_str());
+        }
+        self.token_endpoint_auth_signing_alg_values_supported.clone_from(&names);
+        self.revocation_endpoint_auth_signing_alg_values_supported = names;
+        self
     }
 }

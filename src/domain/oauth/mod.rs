@@ -5,6 +5,7 @@
 
 pub mod authorize;
 pub mod claims;
+pub mod client_assertion;
 pub mod client_document;
 pub mod credentials;
 pub mod id_token;

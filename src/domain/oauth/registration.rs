@@ -92,7 +92,7 @@ impl ClientMetadata {
     pub fn replace(self, client: &mut Client) {
         client.client_type = self.client_type();
         client.name = self.name.unwrap_or_else(|| client.id.to_string());
-        client.auth_method = self.auth_method;
+        client.set_auth_method(self.auth_method);
         client.redirect_uris = self.redirect_uris;
         client.post_logout_redirect_uris = self.post_logout_redirect_uris;
         client.scope = self.scope;

@@ -19,8 +19,18 @@ use crate::time::UnixTime;
 use crate::user::Subject;
 
 /// Known parameters of the token endpoint, for all grant types.
-const KNOWN: [&str; 8] =
-    ["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id", "client_secret"];
+const KNOWN: [&str; 10] = [
+    "grant_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "refresh_token",
+    "scope",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+];
 
 /// Well-formed request of an authenticated client.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use super::form::{ClientField, ClientForm};
 use super::snippets::Snippet;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
+use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
 
@@ -42,7 +43,8 @@ pub struct NewClientPage<'a> {
 /// Page of a client with all actions.
 ///
 /// One form sends the client's settings. The other forms send `csrf` and one of these actions as
-/// `action`: `rotate` with `overlap_seconds`, `level` with `level`, `disable`, `enable`, `approve`,
+/// `action`: `rotate` with `overlap_seconds`, `add-secret` with `lifetime_days`, `remove-secret` with
+/// `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`, `disable`, `enable`, `approve`,
 /// `revoke-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
@@ -61,6 +63,8 @@ pub struct ClientPage<'a> {
     pub level: AssuranceLevel,
     /// Maximum number of token requests per minute. `None` if unlimited.
     pub token_limit: Option<u64>,
+    /// Public keys of the client, or what the user has typed.
+    pub keys: String,
     /// Valid secrets of the client.
     pub secrets: &'a [&'a ClientSecret],
     /// New secret in clear text, shown once.
@@ -77,11 +81,29 @@ pub enum ClientRefusal {
     TooManySecrets,
     /// The configuration file defines the client.
     DefinedInFile,
+    /// The typed public keys cannot be used.
+    UnusableKeys,
 }
 
 impl ClientPage<'_> {
     fn has_too_many_secrets(&self) -> bool {
         self.refused == Some(ClientRefusal::TooManySecrets)
+    }
+
+    fn has_unusable_keys(&self) -> bool {
+        self.refused == Some(ClientRefusal::UnusableKeys)
+    }
+
+    /// Returns the URL of the client's key set, or the workload that authenticates as the client.
+    fn key_origin(&self) -> Option<(Markup, String)> {
+        let t = self.inside.frame.t;
+        match self.client.assertion_source.as_ref()? {
+            AssertionSource::Jwks(_) => None,
+            AssertionSource::JwksUri(uri) => Some((t.client_keys_uri(), uri.clone())),
+            AssertionSource::Workload(workload) => {
+                Some((t.client_keys_workload(), format!("{} {}", workload.issuer, workload.subject)))
+            }
+        }
     }
 
     fn is_defined_in_file(&self) -> bool {

@@ -142,6 +142,12 @@ pub enum GuardedChange {
     DisableClient,
     DeleteClient,
     RotateSecret,
+    AddSecret,
+    RemoveSecret,
+    /// The client uses public keys instead of secrets, or other keys.
+    SetKeys,
+    /// The client uses a secret instead of public keys.
+    UseSecret,
 }
 
 /// Page that asks for confirmation of a change. Its form sends the fields of the previous form
@@ -168,8 +174,11 @@ pub struct ConfirmPage<'a> {
 
 impl ConfirmPage<'_> {
     fn is_about_client(&self) -> bool {
-        use GuardedChange::{DeleteClient, DisableClient, RotateSecret};
-        matches!(self.change, DisableClient | DeleteClient | RotateSecret)
+        use GuardedChange::{AddSecret, DeleteClient, DisableClient, RemoveSecret, RotateSecret, SetKeys, UseSecret};
+        matches!(
+            self.change,
+            DisableClient | DeleteClient | RotateSecret | AddSecret | RemoveSecret | SetKeys | UseSecret
+        )
     }
 
     fn entry(&self) -> MenuEntry {
@@ -190,6 +199,10 @@ impl ConfirmPage<'_> {
             GuardedChange::DisableClient => t.confirm_client_disable_title(),
             GuardedChange::DeleteClient => t.confirm_client_delete_title(),
             GuardedChange::RotateSecret => t.confirm_client_rotate_title(),
+            GuardedChange::AddSecret => t.confirm_client_secret_add_title(),
+            GuardedChange::RemoveSecret => t.confirm_client_secret_remove_title(),
+            GuardedChange::SetKeys => t.confirm_client_keys_title(),
+            GuardedChange::UseSecret => t.confirm_client_use_secret_title(),
         }
     }
 
@@ -213,6 +226,10 @@ impl ConfirmPage<'_> {
             GuardedChange::DisableClient => t.confirm_client_disable_effect(),
             GuardedChange::DeleteClient => t.confirm_client_delete_effect(),
             GuardedChange::RotateSecret => t.confirm_client_rotate_effect(),
+            GuardedChange::AddSecret => t.confirm_client_secret_add_effect(),
+            GuardedChange::RemoveSecret => t.confirm_client_secret_remove_effect(),
+            GuardedChange::SetKeys => t.confirm_client_keys_effect(),
+            GuardedChange::UseSecret => t.confirm_client_use_secret_effect(),
         }
     }
 
@@ -227,6 +244,10 @@ impl ConfirmPage<'_> {
             GuardedChange::AddUser(_) => t.user_add(),
             GuardedChange::DeleteClient | GuardedChange::DeleteUser => t.client_delete(),
             GuardedChange::RotateSecret => t.client_rotate(),
+            GuardedChange::AddSecret => t.client_secret_add(),
+            GuardedChange::RemoveSecret => t.client_secret_remove(),
+            GuardedChange::SetKeys => t.client_keys_save(),
+            GuardedChange::UseSecret => t.client_use_secret(),
         }
     }
 }

@@ -12,12 +12,14 @@ use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
+use sealgate_admin::arguments::SecretExpiry;
 use sealgate_admin::client_settings::ClientSettings;
-use sealgate_admin::command::{ClientCommand, Command};
+use sealgate_admin::command::{ClientCommand, Command, SecretCommand};
 use sealgate_admin::{Answer, CommandContext, CommandError};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::assertion_source::{AssertionSource, ClientJwks};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
@@ -28,6 +30,9 @@ use sealgate_pages::{Done, Problem, html};
 
 /// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
 const OVERLAPS: [u64; 4] = [0, 3600, 86_400, 604_800];
+
+/// Lifetimes of a further secret, in days. The form offers these choices; 0 is unlimited.
+const LIFETIMES: [u64; 4] = [0, 90, 180, 365];
 
 pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
@@ -47,6 +52,11 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     }
     let id = client.id.clone();
     let action = form.one("action")?;
+    if action == Some("set-keys")
+        && let Some(page) = refused_keys(ctx, console_user, &client, &form)?
+    {
+        return Ok(page);
+    }
     if let Some(change) = action.and_then(confirmation::of_client_action)
         && let Some(page) =
             confirmation::ask(ctx, console_user, &form, change, &Target::client(&client, page_of(&client.id))).await?
@@ -56,6 +66,10 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     match action {
         Some("save") => save(ctx, console_user, &client, &form).await,
         Some("rotate") => rotate(ctx, console_user, &client, &form).await,
+        Some("add-secret") => add_secret(ctx, console_user, &client, &form).await,
+        Some("remove-secret") => remove_secret(ctx, console_user, &client, &form).await,
+        Some("set-keys") => set_keys(ctx, console_user, &client, &form).await,
+        Some("use-secret") => use_secret(ctx, console_user, &client, &form).await,
         Some("disable") => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
         Some("enable") => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
         Some("approve") => command(ctx, console_user, ClientCommand::Approve(id.into()), Done::ClientState).await,
@@ -129,23 +143,108 @@ async fn rotate(
     if client.is_public() {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    if overlap_seconds > 0 && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
-        return Ok(show(
-            ctx,
-            console_user,
-            client,
-            &ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() },
-        ));
-    }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
+    with_new_secret(ctx, console_user, client, form, rotate, overlap_seconds > 0).await
+}
+
+/// Returns the page with the reason why the client gets no further secret, if there is one.
+fn full_of_secrets(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client) -> Option<Response> {
+    let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
+    (client.working_secrets(ctx.now).count() >= MAX_SECRETS).then(|| show(ctx, console_user, client, &notes))
+}
+
+/// Executes a command that creates a secret. The next page shows the secret once. `is_further` is whether
+/// the secret is valid beside the others, so that their number is limited.
+async fn with_new_secret(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+    command: ClientCommand,
+    is_further: bool,
+) -> Result<Response, Failure> {
     let work = Box::pin(async {
-        let Answer::Client(rotated) = execute(ctx, console_user, Command::Client(rotate)).await? else {
+        if is_further && let Some(page) = full_of_secrets(ctx, console_user, client) {
+            return Ok(Effect::Refused(page));
+        }
+        let Answer::Client(changed) = execute(ctx, console_user, Command::Client(command)).await? else {
             return Err(Failure::Internal);
         };
-        let ShownSecret(secret) = rotated.client_secret.ok_or(Failure::Internal)?;
+        let ShownSecret(secret) = changed.client_secret.ok_or(Failure::Internal)?;
         Ok(Effect::Done { page: page_of(&client.id), secret: Some(secret) })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
+}
+
+async fn add_secret(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let days = form.one("lifetime_days")?.and_then(|text| text.parse().ok());
+    let days: u64 = days.filter(|days| LIFETIMES.contains(days)).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let expires = (days > 0).then_some(SecretExpiry::In(days * 86_400));
+    let add = SecretCommand::Add { client: client.id.clone().into(), expires };
+    with_new_secret(ctx, console_user, client, form, ClientCommand::Secret(add), true).await
+}
+
+async fn remove_secret(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let secret = form.one("secret")?.ok_or(Failure::page(Problem::InvalidRequest))?.to_owned();
+    let remove = SecretCommand::Remove { client: client.id.clone().into(), secret };
+    command(ctx, console_user, ClientCommand::Secret(remove), Done::Client).await
+}
+
+/// Returns the page with the reason why the typed keys cannot be used, if there is one.
+fn refused_keys(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Option<Response>, Failure> {
+    let typed = form.one("jwks")?.unwrap_or_default();
+    if ClientJwks::parse(typed).is_ok() {
+        return Ok(None);
+    }
+    let refused = Some(ClientRefusal::UnusableKeys);
+    let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::default() };
+    Ok(Some(show(ctx, console_user, client, &notes)))
+}
+
+/// Replaces the client's secrets, or its earlier keys, by public keys.
+async fn set_keys(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let invalid = Failure::page(Problem::InvalidRequest);
+    let Ok(jwks) = ClientJwks::parse(form.one("jwks")?.unwrap_or_default()) else { return Err(invalid) };
+    if client.is_public() {
+        return Err(invalid);
+    }
+    let settings = Box::new(ClientSettings::of_jwks(jwks));
+    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
+}
+
+/// Replaces the client's public keys by a secret.
+async fn use_secret(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    if !client.uses_assertions() {
+        return Err(Failure::page(Problem::InvalidRequest));
+    }
+    let settings = Box::new(ClientSettings::of_secret());
+    let set = ClientCommand::Set { client: client.id.clone().into(), settings };
+    with_new_secret(ctx, console_user, client, form, set, false).await
 }
 
 /// Sets the level that users must reach to use the client.
@@ -215,11 +314,21 @@ pub(super) struct ClientNotes<'a> {
     result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
+    /// Keys as typed, after a refusal.
+    typed_keys: Option<&'a str>,
 }
 
 /// Returns the path of a client's page.
 pub(super) fn page_of(client: &ClientId) -> String {
     format!("/console/clients/{}", client.path_segment())
+}
+
+/// Returns the client's public keys as formatted JSON. Empty if it has none.
+fn jwks_of(client: &Client) -> String {
+    match &client.assertion_source {
+        Some(AssertionSource::Jwks(jwks)) => serde_json::to_string_pretty(jwks.as_value()).unwrap_or_default(),
+        _ => String::new(),
+    }
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, notes: &ClientNotes<'_>) -> Response {
@@ -243,6 +352,7 @@ fn page(
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),
+        keys: notes.typed_keys.map_or_else(|| jwks_of(client), str::to_owned),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
         new_secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),

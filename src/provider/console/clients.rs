@@ -74,6 +74,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         client_type: sound.client_type,
         auth_method: sound.auth_method,
         secrets: secret.iter().map(client_secret).collect(),
+        assertion_source: None,
         redirect_uris: sound.redirect_uris,
         post_logout_redirect_uris: sound.post_logout_redirect_uris,
         scope: sound.scope,

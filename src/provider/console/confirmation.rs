@@ -44,6 +44,10 @@ pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
         "disable" => Some(GuardedChange::DisableClient),
         "delete" => Some(GuardedChange::DeleteClient),
         "rotate" => Some(GuardedChange::RotateSecret),
+        "add-secret" => Some(GuardedChange::AddSecret),
+        "remove-secret" => Some(GuardedChange::RemoveSecret),
+        "set-keys" => Some(GuardedChange::SetKeys),
+        "use-secret" => Some(GuardedChange::UseSecret),
         _ => None,
     }
 }

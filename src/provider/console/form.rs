@@ -155,7 +155,10 @@ impl ValidForm {
         let test_uri = client.redirect_uris.iter().find(|uri| uri.as_str() == own).cloned();
         client.name.clone_from(&self.name);
         client.details.description.clone_from(&self.description);
-        client.auth_method = self.auth_method;
+        // The form does not choose between a secret and public keys.
+        if !client.uses_assertions() {
+            client.auth_method = self.auth_method;
+        }
         client.redirect_uris = self.redirect_uris.iter().cloned().chain(test_uri).collect();
         client.post_logout_redirect_uris.clone_from(&self.post_logout_redirect_uris);
         // The form has no box for `groups`: only an operator grants or removes this scope.

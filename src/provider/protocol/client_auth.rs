@@ -13,6 +13,7 @@
 //! client ids are counted under the address alone, because an attacker can invent any number of
 //! them.
 
+use crate::protocol::client_assertion;
 use crate::request::ProviderRequest as _;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -20,10 +21,11 @@ use sealgate_core::web::limits::{Bucket, Exceeded};
 use sealgate_core::web::response::Response;
 use sealgate_domain::client::Client;
 use sealgate_domain::limiter::LimitKey;
-use sealgate_domain::oauth::credentials::{ClientCredentials, FAILED};
+use sealgate_domain::oauth::client_assertion::{AssertionFault, AssertionId};
+use sealgate_domain::oauth::credentials::{ClientCredentials, ClientProof, FAILED};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
-use sealgate_domain::secret::Secret;
+use sealgate_store::StoreError;
 
 /// Client that sent a request.
 pub(crate) struct Caller {
@@ -82,18 +84,21 @@ pub(crate) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
         Some(id) => ctx.sealgate.registered_client(id).await?,
         None => None,
     };
-    // Hash and compare the secret even if the client does not exist, so that the response time does
+    // Check the proof even if the client does not exist, so that the response time for a secret does
     // not reveal which clients exist.
-    let accepted = accepts(client.as_ref(), credentials.secret.as_ref(), ctx);
+    let proof = check(client.as_ref(), &credentials.proof, ctx).await;
     let Some(client) = client else {
         ctx.charge_address(bucket).await?;
         ctx.charge_site(bucket).await?;
         return Err(Failure::Client(FAILED));
     };
-    if !accepted {
-        ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address)).await?;
-        return Err(Failure::Client(FAILED));
-    }
+    let proven = match proof {
+        Ok(proven) => proven,
+        Err(fault) => {
+            ctx.charge(bucket, &LimitKey::text_and_address(failures_of(bucket), id, ctx.origin.address)).await?;
+            return Err(report(ctx, &client, fault));
+        }
+    };
     let own = LimitKey::text(bucket.name(), id);
     if client.is_public() {
         // Refuse now if the client's limit is exceeded; the request is charged later.
@@ -101,17 +106,89 @@ pub(crate) async fn authenticate(ctx: &RequestContext<'_>, form: &Params, bucket
     } else {
         ctx.charge_within(limit_of(&client, bucket, ctx), bucket, &own).await?;
     }
+    if let Proven::Assertion(once) = proven {
+        if let Some(assertion) = once
+            && !ctx.sealgate.store.use_assertion(&client.id, &assertion).await?
+        {
+            return Err(report(ctx, &client, ProofFault::Assertion(AssertionFault::Replayed)));
+        }
+        ctx.sealgate.metrics.client_assertion("accepted");
+    }
     Ok(Caller { client, bucket })
 }
 
-fn accepts(client: Option<&Client>, secret: Option<&Secret>, ctx: &RequestContext<'_>) -> bool {
-    let presented = secret.map(Secret::hash);
-    let Some(client) = client.filter(|client| client.is_enabled()) else { return false };
+/// Valid proof of a client's identity.
+enum Proven {
+    /// The client has a valid secret, or is public and has none.
+    Secret,
+    /// The assertion is valid. An assertion with an id may be used once.
+    Assertion(Option<AssertionId>),
+}
+
+/// Reason why a client is not authenticated.
+pub(super) enum ProofFault {
+    /// The secret is wrong or missing, the client is disabled, or there is no such client.
+    Wrong,
+    /// The secret with this id has expired.
+    Expired(String),
+    Assertion(AssertionFault),
+    Store(StoreError),
+}
+
+impl From<AssertionFault> for ProofFault {
+    fn from(fault: AssertionFault) -> Self {
+        Self::Assertion(fault)
+    }
+}
+
+impl From<StoreError> for ProofFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+async fn check(client: Option<&Client>, proof: &ClientProof, ctx: &RequestContext<'_>) -> Result<Proven, ProofFault> {
+    let presented = match proof {
+        ClientProof::Secret(secret) => Some((secret, secret.hash())),
+        ClientProof::None | ClientProof::Assertion(_) => None,
+    };
+    let client = client.filter(|client| client.is_enabled()).ok_or(ProofFault::Wrong)?;
+    if let ClientProof::Assertion(assertion) = proof {
+        return client_assertion::verify(ctx, client, assertion.expose()).await.map(Proven::Assertion);
+    }
     if client.is_public() {
         // A public client has no secret, so a sender that presents one is not this client.
-        return presented.is_none();
+        return if presented.is_none() { Ok(Proven::Secret) } else { Err(ProofFault::Wrong) };
     }
-    secret.is_some_and(|secret| client.has_secret(secret, ctx.now))
+    let (secret, _) = presented.ok_or(ProofFault::Wrong)?;
+    if client.has_secret(secret, ctx.now) {
+        return Ok(Proven::Secret);
+    }
+    Err(client.expired_secret(secret, ctx.now).map_or(ProofFault::Wrong, |expired| ProofFault::Expired(expired.id())))
+}
+
+/// Reports a failed authentication in the log. Only the holder of a secret that has expired can cause a
+/// warning.
+///
+/// Returns the response, which never contains the reason.
+fn report(ctx: &RequestContext<'_>, client: &Client, fault: ProofFault) -> Failure {
+    let (client, request_id) = (client.id.as_str(), &*ctx.origin.request_id);
+    match fault {
+        ProofFault::Wrong => {}
+        ProofFault::Expired(secret) => {
+            tracing::warn!(request_id, client, secret, "refused an expired client secret; the client needs a new one");
+        }
+        ProofFault::Assertion(fault) => {
+            let reason = fault.as_str();
+            ctx.sealgate.metrics.client_assertion(reason);
+            tracing::info!(request_id, client, reason, "rejected a client assertion");
+            if fault == AssertionFault::NoKeys {
+                return Failure::Unavailable;
+            }
+        }
+        ProofFault::Store(error) => return error.into(),
+    }
+    Failure::Client(FAILED)
 }
 
 /// Returns the rate limit of a client's own requests.

@@ -22,6 +22,8 @@ pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, F
     let documents = !config.registration.document_hosts.is_empty();
     let (issuer, algorithms) = (config.issuer.as_str(), &config.keys.algorithms);
     let document = ProviderMetadata::for_issuer(issuer, algorithms, groups, form_post, services, documents);
+    let assertions = config.clients.iter().any(|defined| defined.client.uses_assertions());
+    let document = if assertions { document.with_client_assertions() } else { document };
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 

@@ -1,6 +1,7 @@
 //! The endpoints of OAuth 2.0 and OpenID Connect.
 
 pub(crate) mod authorize;
+pub(crate) mod client_assertion;
 pub(crate) mod client_auth;
 pub(crate) mod client_credentials;
 pub(crate) mod client_document;

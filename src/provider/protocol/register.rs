@@ -131,6 +131,7 @@ pub(super) fn client(
         client_type: metadata.client_type(),
         auth_method: metadata.auth_method,
         secrets: secret.iter().map(|secret| fresh(secret, ctx)).collect(),
+        assertion_source: None,
         redirect_uris: Vec::new(),
         post_logout_redirect_uris: Vec::new(),
         scope: metadata.scope,

@@ -305,6 +305,13 @@ pub(crate) fn ended_upstream_session(source: &SourceName, sid: &str) -> Key {
     logout_token(source, &format!("\0sid {sid}"))
 }
 
+/// Key of the id (`jti`) of an assertion that a client has used. It is hashed twice, as in
+/// [`logout_token`]. No client id contains a zero byte, so the parts are unambiguous.
+pub(crate) fn client_assertion(client: &ClientId, jti: &str) -> Key {
+    let hash = SecretHash::for_secret(&[b"assertion ", client.as_str().as_bytes(), &[0], jti.as_bytes()].concat());
+    once(&SecretHash::for_secret(hash.as_bytes()))
+}
+
 /// Key of an audit event. The newest sorts first.
 pub(crate) fn audit(id: AuditId) -> Key {
     key(Table::Audit, &[id.as_bytes()])

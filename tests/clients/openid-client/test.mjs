@@ -1,6 +1,7 @@
 // openid-client (npm), as a confidential client by both methods and as a public one.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as oidc from "openid-client";
 import { Browser } from "../browser.mjs";
@@ -85,3 +86,20 @@ await assert.rejects(jwtVerify(tokens.access_token, keys, { ...expected, algorit
 await assert.rejects(oidc.fetchUserInfo(service, tokens.access_token, oidc.skipSubjectCheck));
 await oidc.tokenRevocation(service, tokens.access_token);
 console.log("ok client_credentials");
+
+// A client with a key instead of a secret.
+const pem = (await readFile(process.env.SIGNED_CLIENT_KEY, "utf8")).replace(/-----[A-Z ]+-----|\n/g, "");
+const curve = { name: "ECDSA", namedCurve: "P-256" };
+const key = await crypto.subtle.importKey("pkcs8", Buffer.from(pem, "base64"), curve, false, ["sign"]);
+const { SIGNED_CLIENT_ID } = process.env;
+const signed = await oidc.discovery(new URL(ISSUER), SIGNED_CLIENT_ID, {}, oidc.PrivateKeyJwt(key), options);
+for (let times = 0; times < 2; times++) {
+  const { access_token } = await oidc.clientCredentialsGrant(signed, { resource: RESOURCE });
+  const { sub, scope } = JSON.parse(Buffer.from(access_token.split(".")[1], "base64url"));
+  assert.deepEqual([sub, scope], [SIGNED_CLIENT_ID, "wiki:read"]);
+  await oidc.tokenRevocation(signed, access_token);
+}
+const other = await crypto.subtle.generateKey(curve, false, ["sign"]);
+const thief = await oidc.discovery(new URL(ISSUER), SIGNED_CLIENT_ID, {}, oidc.PrivateKeyJwt(other.privateKey), options);
+await assert.rejects(oidc.clientCredentialsGrant(thief, { resource: RESOURCE }), { error: "invalid_client" });
+console.log("ok private_key_jwt");

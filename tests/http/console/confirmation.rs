@@ -15,8 +15,18 @@ const OF_USER: [&[(&str, &str)]; 9] = [
     &[("action", "save"), ("role_admin", "yes")],
     &[("action", "save"), ("role_developer", "yes"), ("groups", "ops")],
 ];
-const OF_CLIENT: [&[(&str, &str)]; 3] =
-    [&[("action", "disable")], &[("action", "delete")], &[("action", "rotate"), ("overlap_seconds", "0")]];
+const OF_CLIENT: [&[(&str, &str)]; 7] = [
+    &[("action", "disable")],
+    &[("action", "delete")],
+    &[("action", "rotate"), ("overlap_seconds", "0")],
+    &[("action", "add-secret"), ("lifetime_days", "90")],
+    &[("action", "remove-secret"), ("secret", "0123456789ab")],
+    &[("action", "set-keys"), ("jwks", PUBLIC_KEY)],
+    &[("action", "use-secret")],
+];
+/// Public key that `openssl pkey -pubout` has written.
+pub(super) const PUBLIC_KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+    MCowBQYDK2VwAyEAPIYLWvoxN+xSnJq6PDL3XhR6j0RL2tVlo41ASRqVPtw=\n-----END PUBLIC KEY-----";
 const NEW_USER: [(&str, &str); 3] = [("email", "new@example.test"), ("name", "New"), ("role_admin", "yes")];
 
 pub(super) async fn guarded() -> Provider {

@@ -24,7 +24,9 @@ use tokio::time::sleep;
 
 use crate::tokens::trusted::fetch::fetch;
 use sealgate_config::TrustedIssuer;
-use sealgate_domain::oauth::trusted_token::{Foreign, ForeignFault, Signed, claimed_issuer};
+use sealgate_domain::assertion_source::Workload;
+use sealgate_domain::oauth::client_assertion::{AssertionFault, ClientAssertion};
+use sealgate_domain::oauth::trusted_token::{Foreign, ForeignFault, Signed, TrustTerms, claimed_issuer};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::Clock;
@@ -39,7 +41,7 @@ const MAX_CACHED: usize = 16_384;
 /// of tokens.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
 
-/// Issuers whose tokens at least one application accepts.
+/// Issuers whose tokens applications accept, or that vouch for workloads.
 pub struct TrustedIssuers {
     sources: Vec<Arc<Source>>,
     /// Verified tokens by SHA-256, so that the cache contains no credentials.
@@ -137,6 +139,32 @@ impl TrustedIssuers {
         let size = (foreign.size() + size_of::<Entry>() + key.len()) as u64;
         self.verified.insert(key, Entry { foreign: Arc::clone(&foreign), generation: keys.generation(), size });
         Ok(foreign)
+    }
+
+    /// Verifies a token that an issuer has made for a workload, for this server as the only audience.
+    /// `own` is the issuer of this server.
+    ///
+    /// # Errors
+    /// [`AssertionFault`]. After `NoKeys` the token may still be valid.
+    pub async fn verify_workload(
+        &self,
+        workload: &Workload,
+        token: &str,
+        own: &str,
+        now: UnixTime,
+    ) -> Result<(), AssertionFault> {
+        let mut sources = self.sources.iter();
+        let source = sources.find(|source| source.settings().terms.name == workload.issuer);
+        let source = source.ok_or(AssertionFault::Issuer)?;
+        let TrustTerms { issuer, algorithms, skew, longest, .. } = &source.settings().terms;
+        let assertion = ClientAssertion::parse(token, *longest, algorithms)?;
+        assertion.judge_workload(workload, issuer, own, *skew, now)?;
+        let mut keys = source.keys(now).ok_or(AssertionFault::NoKeys)?;
+        if keys.find(assertion.jws()).is_none() && source.request_fetch().await {
+            keys = source.keys(now).ok_or(AssertionFault::NoKeys)?;
+        }
+        let verifier = keys.find(assertion.jws()).ok_or(AssertionFault::UnknownKey)?;
+        if verifier.verifies(assertion.jws()) { Ok(()) } else { Err(AssertionFault::Signature) }
     }
 
     /// Returns a warning for each issuer whose keys cannot be fetched.
