@@ -59,6 +59,7 @@ pub fn client(client_type: ClientType) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -13,6 +13,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -83,6 +84,14 @@ pub struct NewClient {
     #[arg(long = "service-group", value_name = "GROUP", requires = "services")]
     #[serde(default)]
     pub service_groups: Vec<String>,
+    /// URI that receives logout tokens when a session ends: https, or http on localhost
+    #[arg(long, value_name = "URI")]
+    #[serde(default)]
+    pub backchannel_logout_uri: Option<String>,
+    /// The client needs "sid" in logout tokens; they always have it
+    #[arg(long, requires = "backchannel_logout_uri")]
+    #[serde(default)]
+    pub backchannel_logout_session_required: bool,
 }
 
 /// Changes to a client's settings. Settings that are not given stay unchanged.
@@ -160,6 +169,12 @@ pub struct ClientSettings {
     /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
     #[arg(long = "service-group", value_name = "GROUP")]
     pub(super) service_groups: Option<Vec<String>>,
+    /// URI that receives logout tokens when a session ends: https, or http on localhost; '' for none
+    #[arg(long, value_name = "URI", value_parser = arguments::text_or_empty)]
+    pub(super) backchannel_logout_uri: Option<Setting<String>>,
+    /// Whether the client needs "sid" in logout tokens; they always have it
+    #[arg(long, value_name = "true|false")]
+    pub(super) backchannel_logout_session_required: Option<bool>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub(super) owner: Option<Setting<UserRef>>,
@@ -199,6 +214,17 @@ impl ClientSettings {
     /// Creates a change of the level. `None` removes the level.
     pub fn of_level(level: Option<AssuranceLevel>) -> Self {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
+    }
+
+    /// Creates a change of where the client receives logout tokens. `None` ends them.
+    pub fn of_backchannel_logout(uri: Option<String>, session_required: bool) -> Self {
+        let session_required = uri.is_some().then_some(session_required);
+        let uri = Some(uri.map_or(Setting::Removed, Setting::Set));
+        Self {
+            backchannel_logout_uri: uri,
+            backchannel_logout_session_required: session_required,
+            ..Self::default()
+        }
     }
 
     /// Applies the changes to a client, or returns every error.
@@ -251,6 +277,7 @@ impl ClientSettings {
             faults.extend(check_algorithm(algorithm, input.algorithms).err());
             client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
         }
+        self.apply_backchannel_logout(client, &mut faults);
         self.transfer(client, input);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
@@ -291,6 +318,24 @@ impl ClientSettings {
             check_service(&client.id, client.client_type, &service, input.apps, faults);
         }
         client.service = Some(service);
+    }
+
+    fn apply_backchannel_logout(&self, client: &mut Client, faults: &mut Vec<String>) {
+        let before = client.backchannel_logout.take();
+        let session_required = self
+            .backchannel_logout_session_required
+            .or(before.as_ref().map(|before| before.session_required))
+            .unwrap_or(false);
+        let uri = match &self.backchannel_logout_uri {
+            None => before.map(|before| before.uri),
+            Some(setting) => setting.value().and_then(|text| {
+                client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok()
+            }),
+        };
+        if uri.is_none() && self.backchannel_logout_session_required == Some(true) && faults.is_empty() {
+            faults.push(format!("--backchannel-logout-session-required {}", client_rules::NO_LOGOUT_URI));
+        }
+        client.backchannel_logout = uri.map(|uri| BackchannelLogout { uri, session_required });
     }
 
     fn apply_details(&self, client: &mut Client, faults: &mut Vec<String>) {

@@ -18,6 +18,7 @@ use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, MAX_SECRETS,
     SecretsFull,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -93,6 +94,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         token_limit: new.token_limit,
         level: new.level,
         service: checked.service,
+        backchannel_logout: checked.backchannel_logout,
         approval: None,
         disabled: None,
         from_configuration: false,
@@ -116,6 +118,7 @@ struct ParsedClient {
     default_scope: Option<Scope>,
     grant_types: Vec<GrantType>,
     service: Option<ServiceAccess>,
+    backchannel_logout: Option<BackchannelLogout>,
 }
 
 /// Parses the values of a new client and reports every error at once.
@@ -152,6 +155,10 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
     if let Some(service) = &service {
         check_service(&new.id, new.client_type, service, apps, &mut faults);
     }
+    let logout_uri = new.backchannel_logout_uri.as_deref().and_then(|text| {
+        client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok()
+    });
+    let session_required = new.backchannel_logout_session_required;
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
@@ -166,6 +173,7 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         default_scope,
         grant_types,
         service,
+        backchannel_logout: logout_uri.map(|uri| BackchannelLogout { uri, session_required }),
     })
 }
 

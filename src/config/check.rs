@@ -325,6 +325,9 @@ fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
         refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=MAX_REFRESH_RETRY),
         groups_scope: section.flag("groups_scope", false),
+        logout_networks: section
+            .texts("logout_networks", "write a list such as [\"10.0.0.0/8\"]", address::recipients)
+            .unwrap_or_default(),
     }
 }
 

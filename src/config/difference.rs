@@ -43,7 +43,7 @@ const SECTIONS: &[Keys] = &[
     ("store", &["url_file", "ca_file", "writers", "durability"], &[]),
     ("cluster", &["node", "beat", "staleness_ms"], &[]),
     ("tokens", &["access_token_seconds"], &["authorization_code_seconds", "refresh_token_seconds"]),
-    ("tokens", &[], &["refresh_retry_seconds", "groups_scope"]),
+    ("tokens", &[], &["refresh_retry_seconds", "groups_scope", "logout_networks"]),
     ("keys", &["algorithms", "rotate_seconds", "publish_seconds", "keep_seconds"], &[]),
     ("sessions", &["max_interactions", "max_forms"], &["idle_seconds", "absolute_seconds", "interaction_seconds"]),
     ("sessions", &[], &["keep_signed_in", "kept_session_seconds"]),

@@ -402,6 +402,9 @@ pub struct TokensConfig {
     pub refresh_retry: Duration,
     /// Whether clients can request the scope `groups`, if their registration permits it.
     pub groups_scope: bool,
+    /// Private networks of clients to which logout tokens may be sent.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub logout_networks: Vec<IpNet>,
 }
 
 /// `[keys]`: algorithms and rotation of signing keys.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -25,7 +25,7 @@ use crate::tokens::trusted::TrustedIssuers;
 use crate::user_list::UserLists;
 use sealgate_config::Config;
 use sealgate_domain::answers::ProcessId;
-use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client::{Client, ClientFeature, ClientId};
 use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::mail::MailKind;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -93,6 +93,8 @@ pub struct Sealgate {
     pub audit: Arc<AuditLog>,
     /// Log of this process's answers to refreshes.
     pub answers: Arc<Answers>,
+    /// Whether clients need each feature, as last read from the store. By number of the feature.
+    client_features: Arc<[AtomicBool; ClientFeature::COUNT]>,
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
@@ -168,6 +170,7 @@ impl Parts {
             audit: Arc::new(AuditLog::new(&config.audit)),
             answers: Arc::new(Answers::new(ProcessId::from_bytes(random(entropy.as_ref())))),
             store: Arc::new(store),
+            client_features: Arc::default(),
             clock,
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
@@ -260,6 +263,17 @@ impl Sealgate {
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
+    }
+
+    /// Returns whether a registered client needs this feature. While the store cannot be read, returns
+    /// the last result.
+    pub async fn has_client_with(&self, feature: ClientFeature) -> bool {
+        let last = &self.client_features[feature as usize];
+        match self.store.has_client_with(feature).await {
+            Ok(found) => last.store(found, Ordering::Relaxed),
+            Err(error) => tracing::debug!(%error, "cannot read which features clients need"),
+        }
+        last.load(Ordering::Relaxed)
     }
 
     /// Returns whether e-mail can be sent. This requires a mail server and a data key.

@@ -98,13 +98,15 @@ pub enum AuditKind {
     DirectoryLossAccepted,
     /// A queued message was retried or deleted, or a test message was sent.
     MailChanged,
+    /// A client did not accept the logout token of an ended session.
+    LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -152,6 +154,7 @@ impl AuditKind {
         Self::KeysChanged,
         Self::DirectoryLossAccepted,
         Self::MailChanged,
+        Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
     ];
 
@@ -205,6 +208,7 @@ impl AuditKind {
             Self::KeysChanged => "keys_changed",
             Self::DirectoryLossAccepted => "directory_loss_accepted",
             Self::MailChanged => "mail_changed",
+            Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }
     }

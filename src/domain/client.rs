@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::AssuranceLevel;
+use crate::client_logout::BackchannelLogout;
 use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
@@ -365,6 +366,9 @@ pub struct Client {
     /// an operator can grant it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceAccess>,
+    /// Where the client receives logout tokens. `None` if it receives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backchannel_logout: Option<BackchannelLogout>,
     /// Approval by an administrator. A client that an operator created needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
@@ -378,10 +382,27 @@ pub struct Client {
     pub from_configuration: bool,
 }
 
+/// Feature of the server that exists only if a client needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientFeature {
+    /// Logout tokens to clients.
+    BackchannelLogout,
+}
+
+impl ClientFeature {
+    /// Number of features.
+    pub const COUNT: usize = 1;
+}
+
 /// Maximum of [`Client::refresh_retry_seconds`]. A client that lost an answer retries soon.
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
+    /// Returns the features of the server that this client needs.
+    pub fn features(&self) -> impl Iterator<Item = ClientFeature> {
+        self.backchannel_logout.as_ref().map(|_| ClientFeature::BackchannelLogout).into_iter()
+    }
+
     /// Returns whether the client is enabled.
     pub fn is_enabled(&self) -> bool {
         self.state == ClientState::Enabled

@@ -218,9 +218,22 @@ pub fn check_secret(secret: &str) -> Result<(), String> {
     ))
 }
 
+/// Parses the URI that receives logout tokens.
+///
+/// # Errors
+/// Returns the rule that the URI violates.
+pub fn logout_uri(text: &str) -> Result<RedirectUri, String> {
+    redirect_uri("back-channel logout URI", text)
+}
+
+/// Error text: a client has no URI for logout tokens.
+pub const NO_LOGOUT_URI: &str = "has no effect without backchannel_logout_uri; set both, or leave both out";
+
 /// Returns the names of settings with different values.
 pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
     let (old, new) = (&before.details, &after.details);
+    let uri = |client: &Client| client.backchannel_logout.as_ref().map(|logout| logout.uri.clone());
+    let requires_sid = |client: &Client| client.backchannel_logout.as_ref().is_some_and(|own| own.session_required);
     let settings = [
         ("name", before.name != after.name),
         ("type", before.client_type != after.client_type),
@@ -242,6 +255,8 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("token_limit", before.token_limit != after.token_limit),
         ("level", before.level != after.level),
         ("service", before.service != after.service),
+        ("backchannel_logout_uri", uri(before) != uri(after)),
+        ("backchannel_logout_session_required", requires_sid(before) != requires_sid(after)),
         ("owner", before.owner != after.owner),
     ];
     settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()

@@ -13,6 +13,7 @@ pub mod app_password;
 pub mod assurance;
 pub mod audit;
 pub mod client;
+pub mod client_logout;
 pub mod client_rules;
 pub mod code;
 pub mod consent;

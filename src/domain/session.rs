@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use crate::client_logout::{ClientLogout, SessionClient};
 use crate::id::Id;
 use crate::secret::{Sealed, Secret, SecretHash, from_base64url};
 use crate::source::SourceName;
@@ -191,9 +192,28 @@ pub struct Session {
     /// User agent at sign-in, truncated to 200 characters.
     #[serde(default)]
     pub user_agent: String,
+    /// Clients that received ID tokens in this session and get a logout token at its end. At most
+    /// [`crate::client_logout::MAX_SESSION_CLIENTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<SessionClient>,
 }
 
 impl Session {
+    /// Returns the logouts that are due if this session becomes `next`, or ends. They are for clients
+    /// of users who are no longer signed in. A session that moves to another id ends for all clients.
+    pub fn logouts(&self, next: Option<&Self>) -> Vec<ClientLogout> {
+        let is_over = |of: &&SessionClient| {
+            next.is_none_or(|next| next.id != self.id || next.sign_in_of(of.subject).is_none())
+        };
+        self.clients.iter().filter(is_over).map(|of| ClientLogout::new(self.id, of)).collect()
+    }
+
+    /// Removes the clients of users who are no longer signed in.
+    pub fn forget_clients_of_others(&mut self) {
+        let subjects: Vec<Subject> = self.sign_ins.iter().map(|sign_in| sign_in.subject).collect();
+        self.clients.retain(|of| subjects.contains(&of.subject));
+    }
+
     /// Returns whether the session is valid at `now` under the current setting.
     pub fn is_live(&self, now: UnixTime, keep: KeepSignedIn) -> bool {
         now < self.ends_at(keep)
@@ -331,6 +351,7 @@ mod tests {
             kept_until: None,
             address: IpAddr::from([127, 0, 0, 1]),
             user_agent: String::new(),
+            clients: Vec::new(),
         }
     }
 

@@ -489,7 +489,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
     }
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),
-        Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx),
+        Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx).await,
         Endpoint::Jwks => protocol::discovery::jwks_endpoint(ctx).await,
         Endpoint::Keys => protocol::discovery::keys_endpoint(ctx).await,
         Endpoint::UpstreamJwks => protocol::discovery::upstream_jwks_endpoint(ctx).await,

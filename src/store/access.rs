@@ -133,7 +133,8 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::NoticeCount
             | Table::PendingRegistration
             | Table::Revocation
-            | Table::Submission,
+            | Table::Submission
+            | Table::ClientLogout,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -179,7 +180,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::NoticeCount
             | Table::PendingRegistration
             | Table::Revocation
-            | Table::Submission,
+            | Table::Submission
+            | Table::ClientLogout,
         ) => {}
         None => moves.push(Counter::Everything),
     }
@@ -228,10 +230,11 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
     moves.extend(people.map(|sign_in| Counter::User(counter_of_user(sign_in.subject))));
 }
 
-/// Returns the session without the parts that no access depends on.
+/// Returns the session without the parts that no access depends on. Clients that receive logout
+/// tokens are such a part.
 fn without_use(session: &Session) -> Session {
     let sign_ins = session.sign_ins.iter().map(SignIn::without_upstream).collect();
-    Session { last_seen_at: session.created_at, sign_ins, ..session.clone() }
+    Session { last_seen_at: session.created_at, sign_ins, clients: Vec::new(), ..session.clone() }
 }
 
 /// Returns the counter of the user whose identifier is at the end of this key.

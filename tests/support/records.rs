@@ -43,6 +43,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -8,6 +8,7 @@ use sealgate_domain::client::{
     ApplicationType, AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
     GrantType, MAX_REFRESH_RETRY, MAX_SECRETS,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -121,6 +122,7 @@ fn client(
     let level = section.text("level", factors::LEVELS, factors::level);
     let words = "write an algorithm such as \"ES256\"";
     let id_token_alg = section.text("id_token_signed_response_alg", words, address::algorithm);
+    let backchannel_logout = backchannel_logout(&mut section);
     let adopt = section.flag("adopt", false);
     let client = Client {
         id: id?,
@@ -153,6 +155,7 @@ fn client(
         token_limit,
         level,
         service,
+        backchannel_logout,
         approval: None,
         disabled: None,
         from_configuration: true,
@@ -184,6 +187,17 @@ fn service(client: &mut Section<'_, '_>, apps: Option<&[App]>) -> Option<Service
         client.fault("service", &problem);
     }
     Some(service)
+}
+
+/// Parses where a client receives logout tokens.
+fn backchannel_logout(client: &mut Section<'_, '_>) -> Option<BackchannelLogout> {
+    let allowed = "write an https URL, or http on localhost";
+    let uri = client.text("backchannel_logout_uri", allowed, client_rules::logout_uri);
+    let session_required = client.flag("backchannel_logout_session_required", false);
+    if session_required && !client.has("backchannel_logout_uri") {
+        client.fault("backchannel_logout_session_required", client_rules::NO_LOGOUT_URI);
+    }
+    Some(BackchannelLogout { uri: uri?, session_required })
 }
 
 /// Reads the secrets. A client may use each of them until it is removed from the file.

@@ -162,6 +162,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
         approval: None,
         disabled: None,
         from_configuration: false,

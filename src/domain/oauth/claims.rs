@@ -112,6 +112,10 @@ pub struct IdTokenClaims {
     /// (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
+    /// Session of the user at this client (OpenID Connect Back-Channel Logout 1.0 §2.1). Only for
+    /// clients that receive logout tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
     #[serde(flatten)]
     pub claims: UserClaims,
 }

@@ -37,6 +37,10 @@ pub struct ProviderMetadata {
     pub authorization_response_iss_parameter_supported: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub client_id_metadata_document_supported: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub backchannel_logout_supported: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub backchannel_logout_session_supported: bool,
 }
 
 impl ProviderMetadata {
@@ -110,6 +114,17 @@ impl ProviderMetadata {
             request_uri_parameter_supported: false,
             authorization_response_iss_parameter_supported: true,
             client_id_metadata_document_supported: documents,
+            backchannel_logout_supported: false,
+            backchannel_logout_session_supported: false,
         }
+    }
+
+    /// Adds that clients can receive logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.1).
+    #[must_use]
+    pub fn with_backchannel_logout(mut self) -> Self {
+        self.backchannel_logout_supported = true;
+        self.backchannel_logout_session_supported = true;
+        self.claims_supported.push("sid");
+        self
     }
 }

@@ -151,6 +151,8 @@ pub struct Authorization {
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
+    /// Claim `sid` of the ID token. `None` if the client receives no logout tokens.
+    pub sid: Option<String>,
 }
 
 impl Authorization {

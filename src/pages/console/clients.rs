@@ -42,7 +42,8 @@ pub struct NewClientPage<'a> {
 /// Page of a client with all actions.
 ///
 /// One form sends the client's settings. The other forms send `csrf` and one of these actions as
-/// `action`: `rotate` with `overlap_seconds`, `level` with `level`, `disable`, `enable`, `approve`,
+/// `action`: `rotate` with `overlap_seconds`, `level` with `level`, `logout` with
+/// `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
 /// `revoke-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
@@ -77,11 +78,26 @@ pub enum ClientRefusal {
     TooManySecrets,
     /// The configuration file defines the client.
     DefinedInFile,
+    /// The URI for logout tokens is invalid.
+    LogoutUri,
 }
 
 impl ClientPage<'_> {
     fn has_too_many_secrets(&self) -> bool {
         self.refused == Some(ClientRefusal::TooManySecrets)
+    }
+
+    fn has_wrong_logout_uri(&self) -> bool {
+        self.refused == Some(ClientRefusal::LogoutUri)
+    }
+
+    /// Returns the stored URI for logout tokens, or an empty text.
+    fn logout_uri(&self) -> &str {
+        self.client.backchannel_logout.as_ref().map(|logout| logout.uri.as_str()).unwrap_or_default()
+    }
+
+    fn requires_sid(&self) -> bool {
+        self.client.backchannel_logout.as_ref().is_some_and(|logout| logout.session_required)
     }
 
     fn is_defined_in_file(&self) -> bool {

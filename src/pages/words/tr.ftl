@@ -816,6 +816,12 @@ client-overlap-day = bir gün daha geçerli kalır
 client-overlap-week = bir hafta daha geçerli kalır
 client-rotate = Yeni gizli anahtar oluştur
 client-secrets-full = Şu anda beş gizli anahtar geçerli; daha fazlası olamaz. Birinin süresi dolana kadar bekleyin ya da tümünü sonlandırmak için “hemen geçersiz olur” seçeneğini kullanın.
+client-logout = Arka kanaldan oturum kapatma
+client-logout-hint = Bir kullanıcının oturumu sona erdiğinde Sealgate bu adrese bir oturum kapatma belirteci gönderir; böylece istemci kendi oturumunu da kapatabilir.
+client-logout-uri = Oturum kapatma belirteçlerinin adresi
+client-logout-uri-hint = https veya localhost üzerinde http. Boş bırakılırsa belirteç gönderilmez.
+client-logout-uri-wrong = Parçasız bir https adresi veya localhost üzerinde bir http adresi girin.
+client-logout-session = İstemci “sid” değerini gerektiriyor
 client-level = Gereken oturum açma
 client-level-choice = Kullanıcılar nasıl oturum açmalı
 client-level-hint = İstemci yalnızca böyle oturum açmış kullanıcılar için belirteç alır ve bunları sonradan yeniler. İstemcinin kendi istekleri daha güçlü bir oturum isteyebilir, daha zayıfını isteyemez.
@@ -1176,6 +1182,7 @@ event-invitation-withdrawn = Davet geri alındı
 event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-directory-loss-accepted = Dizindeki hesap kaybı kabul edildi
 event-mail-changed = E-posta kuyruğu değiştirildi
+event-logout-not-accepted = İstemci oturum kapatma bildirimini kabul etmedi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 
 # Olayın yanında gösterilen ayrıntılar.

@@ -91,6 +91,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // A client that an administrator registers is approved.

@@ -151,6 +151,7 @@ pub(super) fn client(
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
         approval: None,
         disabled: None,
         from_configuration: false,

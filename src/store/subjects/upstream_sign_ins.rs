@@ -4,7 +4,6 @@
 use crate::engine::{Changes, Key};
 use crate::format::table::{Indexed, Table};
 use crate::format::{record, table};
-use crate::subjects::sessions::entries;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::secret::Sealed;
 use sealgate_domain::session::{OpenIdSession, Session, SessionId, SignIn};
@@ -92,10 +91,7 @@ impl Store {
                 return Ok(ended);
             }
             if kept.is_empty() {
-                let mut delete = vec![loaded.key().clone()];
-                delete.extend(entries(&loaded.value));
-                let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-                if self.commit(changes).await? == Committed::Yes {
+                if self.end_loaded_session(&loaded).await? == Committed::Yes {
                     return Ok(ended);
                 }
                 // Another user may have signed in meanwhile.
