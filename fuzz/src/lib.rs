@@ -60,6 +60,7 @@ pub fn client(client_type: ClientType) -> Client {
         level: None,
         service: None,
         backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

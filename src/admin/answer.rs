@@ -376,6 +376,11 @@ shown! {
         level: AssuranceLevel = client.level;
         /// Access in the client's own name.
         service: ServiceAccess = client.service.clone();
+        /// Whether the client may introspect tokens.
+        introspection: bool = client.introspection.as_ref().map(|_| true);
+        /// Applications whose access tokens the client may introspect.
+        introspection_apps: BTreeSet<String> =
+            client.introspection.as_ref().map(|own| own.apps.clone()).filter(|apps| !apps.is_empty());
         /// Where the client receives logout tokens.
         backchannel_logout_uri: RedirectUri = client.backchannel_logout.as_ref().map(|logout| logout.uri.clone());
         backchannel_logout_session_required: bool =

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::arguments;
 use super::arguments::Setting;
 use crate::users::UserRef;
-use sealgate_config::{App, service_problem};
+use sealgate_config::{App, introspection_problem, service_problem};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
@@ -16,6 +16,7 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::rate_limit::RateLimit;
@@ -84,6 +85,14 @@ pub struct NewClient {
     #[arg(long = "service-group", value_name = "GROUP", requires = "services")]
     #[serde(default)]
     pub service_groups: Vec<String>,
+    /// The client may introspect its own tokens (confidential clients only)
+    #[arg(long)]
+    #[serde(default)]
+    pub introspection: bool,
+    /// Application whose access tokens the client may introspect too; can be repeated
+    #[arg(long = "introspection-app", value_name = "APP", requires = "introspection")]
+    #[serde(default)]
+    pub introspection_apps: Vec<String>,
     /// URI that receives logout tokens when a session ends: https, or http on localhost
     #[arg(long, value_name = "URI")]
     #[serde(default)]
@@ -169,11 +178,18 @@ pub struct ClientSettings {
     /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
     #[arg(long = "service-group", value_name = "GROUP")]
     pub(super) service_groups: Option<Vec<String>>,
+    /// Whether the client may introspect its own tokens (confidential clients only)
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) introspection: Option<bool>,
+    /// Application whose access tokens the client may introspect too, replacing all current ones; can be repeated; ''
+    /// for none
+    #[arg(long = "introspection-app", value_name = "APP")]
+    pub(super) introspection_apps: Option<Vec<String>>,
     /// URI that receives logout tokens when a session ends: https, or http on localhost; '' for none
     #[arg(long, value_name = "URI", value_parser = arguments::text_or_empty)]
     pub(super) backchannel_logout_uri: Option<Setting<String>>,
     /// Whether the client needs "sid" in logout tokens; they always have it
-    #[arg(long, value_name = "true|false")]
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(super) backchannel_logout_session_required: Option<bool>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
@@ -277,6 +293,7 @@ impl ClientSettings {
             faults.extend(check_algorithm(algorithm, input.algorithms).err());
             client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
         }
+        self.apply_introspection(client, input, &mut faults);
         self.apply_backchannel_logout(client, &mut faults);
         self.transfer(client, input);
         if faults.is_empty() { Ok(()) } else { Err(faults) }
@@ -318,6 +335,23 @@ impl ClientSettings {
             check_service(&client.id, client.client_type, &service, input.apps, faults);
         }
         client.service = Some(service);
+    }
+
+    fn apply_introspection(&self, client: &mut Client, input: &SettingsInput<'_>, faults: &mut Vec<String>) {
+        let before = client.introspection.clone();
+        if !self.introspection.unwrap_or(before.is_some()) {
+            if self.introspection_apps.as_ref().is_some_and(|apps| apps.iter().any(|app| !app.is_empty())) {
+                faults.push(format!("--introspection-app {}", client_rules::NO_INTROSPECTION));
+            }
+            client.introspection = None;
+            return;
+        }
+        let listed = self.introspection_apps.as_ref().map(|apps| introspection(apps));
+        let access = listed.or(before.clone()).unwrap_or_default();
+        if before.as_ref() != Some(&access) || self.client_type.is_some() {
+            check_introspection(client.client_type, &access, input.apps, faults);
+        }
+        client.introspection = Some(access);
     }
 
     fn apply_backchannel_logout(&self, client: &mut Client, faults: &mut Vec<String>) {
@@ -415,6 +449,22 @@ pub(super) fn check_service(
 ) {
     faults.extend(client_rules::check_service(id, client_type).err());
     faults.extend(service_problem(apps, service));
+}
+
+/// Returns the access to tokens of these applications. Empty texts are left out.
+pub(super) fn introspection(apps: &[String]) -> IntrospectionAccess {
+    IntrospectionAccess { apps: apps.iter().filter(|app| !app.is_empty()).cloned().collect() }
+}
+
+/// Checks whether a client may introspect tokens of these applications.
+pub(super) fn check_introspection(
+    client_type: ClientType,
+    access: &IntrospectionAccess,
+    apps: &[App],
+    faults: &mut Vec<String>,
+) {
+    faults.extend(client_rules::check_introspection(client_type).err().map(str::to_owned));
+    faults.extend(introspection_problem(apps, access));
 }
 
 /// Checks that the server has keys of this algorithm.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, check_algorithm, check_service, client_secret, service_groups, services,
+    ClientSettings, NewClient, SettingsInput, check_algorithm, check_introspection, check_service, client_secret, introspection, service_groups, services,
     uris,
 };
 use super::command::ClientCommand;
@@ -21,6 +21,7 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
@@ -95,6 +96,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         level: new.level,
         service: checked.service,
         backchannel_logout: checked.backchannel_logout,
+        introspection: checked.introspection,
         approval: None,
         disabled: None,
         from_configuration: false,
@@ -119,6 +121,7 @@ struct ParsedClient {
     grant_types: Vec<GrantType>,
     service: Option<ServiceAccess>,
     backchannel_logout: Option<BackchannelLogout>,
+    introspection: Option<IntrospectionAccess>,
 }
 
 /// Parses the values of a new client and reports every error at once.
@@ -159,6 +162,10 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok()
     });
     let session_required = new.backchannel_logout_session_required;
+    let introspection = new.introspection.then(|| introspection(&new.introspection_apps));
+    if let Some(access) = &introspection {
+        check_introspection(new.client_type, access, apps, &mut faults);
+    }
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
@@ -174,6 +181,7 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         grant_types,
         service,
         backchannel_logout: logout_uri.map(|uri| BackchannelLogout { uri, session_required }),
+        introspection,
     })
 }
 

@@ -419,6 +419,7 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
         discovery: limit("discovery", 1000),
         jwks: limit("jwks", 1000),
         revoke: limit("revoke", 50),
+        introspect: limit("introspect", 3000),
         logout: limit("logout", 100),
         register: limit("register", 20),
         pages: limit("pages", 3000),

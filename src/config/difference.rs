@@ -48,7 +48,7 @@ const SECTIONS: &[Keys] = &[
     ("sessions", &["max_interactions", "max_forms"], &["idle_seconds", "absolute_seconds", "interaction_seconds"]),
     ("sessions", &[], &["keep_signed_in", "kept_session_seconds"]),
     ("rate_limits", &[], &["authorize", "sign_ins", "token", "userinfo", "discovery", "jwks", "revoke", "logout"]),
-    ("rate_limits", &[], &["register", "pages"]),
+    ("rate_limits", &[], &["introspect", "register", "pages"]),
     ("login", &["password_threads"], &["failures_per_account", "failures_per_address", "window_seconds"]),
     ("login", &["password_queue"], &["only_upstream"]),
     ("factors", &["rp_id"], &["level", "groups", "enrol_by", "enrolment", "abandon_keys_of"]),

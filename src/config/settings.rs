@@ -460,6 +460,8 @@ pub struct RateLimits {
     pub jwks: RateLimit,
     /// `/oauth/revoke`, per client.
     pub revoke: RateLimit,
+    /// `/oauth/introspect`, per client.
+    pub introspect: RateLimit,
     /// `/oauth/logout`, per client address.
     pub logout: RateLimit,
     /// `/oauth/register`, per client address.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assurance::AssuranceLevel;
 use crate::client_logout::BackchannelLogout;
+use crate::oauth::introspection::IntrospectionAccess;
 use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
@@ -369,6 +370,9 @@ pub struct Client {
     /// Where the client receives logout tokens. `None` if it receives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backchannel_logout: Option<BackchannelLogout>,
+    /// Permission to introspect tokens. `None` if it has none. Only an operator can grant it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introspection: Option<IntrospectionAccess>,
     /// Approval by an administrator. A client that an operator created needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
@@ -387,11 +391,13 @@ pub struct Client {
 pub enum ClientFeature {
     /// Logout tokens to clients.
     BackchannelLogout,
+    /// The introspection endpoint.
+    Introspection,
 }
 
 impl ClientFeature {
     /// Number of features.
-    pub const COUNT: usize = 1;
+    pub const COUNT: usize = 2;
 }
 
 /// Maximum of [`Client::refresh_retry_seconds`]. A client that lost an answer retries soon.
@@ -400,7 +406,9 @@ pub const MAX_REFRESH_RETRY: u64 = 300;
 impl Client {
     /// Returns the features of the server that this client needs.
     pub fn features(&self) -> impl Iterator<Item = ClientFeature> {
-        self.backchannel_logout.as_ref().map(|_| ClientFeature::BackchannelLogout).into_iter()
+        let logout = self.backchannel_logout.as_ref().map(|_| ClientFeature::BackchannelLogout);
+        let introspection = self.introspection.as_ref().map(|_| ClientFeature::Introspection);
+        logout.into_iter().chain(introspection)
     }
 
     /// Returns whether the client is enabled.

@@ -333,6 +333,7 @@ pub struct AppSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::ClientId;
 
     fn password(subject: Subject, at: u64) -> SignIn {
         SignIn::by_password(subject, UnixTime::from_seconds(at))
@@ -435,6 +436,25 @@ mod tests {
         assert_eq!(after(&[(anna, kept_until), (ben, None)]), None);
         assert_eq!(after(&[(ben, kept_until)]), None);
         assert_eq!(after(&[(anna, Some(now)), (anna, None)]), None);
+    }
+
+    #[test]
+    fn only_users_who_leave_are_signed_out_at_clients() {
+        let [anna, ben] = [1, 2].map(|byte| Subject::from_random([byte; 16]));
+        let of = |subject| SessionClient { client: ClientId::parse("wiki").unwrap(), subject };
+        let mut session = session(&cookie(1), anna);
+        session.sign_ins.push(password(ben, 1));
+        session.clients = vec![of(anna), of(ben)];
+        let subjects = |logouts: Vec<ClientLogout>| logouts.iter().map(|logout| logout.subject).collect::<Vec<_>>();
+        assert_eq!(subjects(session.logouts(None)), [anna, ben]);
+        assert_eq!(subjects(session.logouts(Some(&session))), []);
+        let mut next = session.clone();
+        next.sign_ins.remove(0);
+        assert_eq!(subjects(session.logouts(Some(&next))), [anna]);
+        next.forget_clients_of_others();
+        assert_eq!(next.clients, [of(ben)]);
+        let moved = Session { id: SessionId::from_bytes([8; 16]), ..session.clone() };
+        assert_eq!(subjects(session.logouts(Some(&moved))), [anna, ben]);
     }
 
     #[test]

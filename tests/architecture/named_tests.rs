@@ -157,6 +157,7 @@ fn every_test_named_in_the_threat_model_exists() {
         include_str!("../../docs/explanation/directory-threats.md"),
         include_str!("../../docs/explanation/upstream-threats.md"),
         include_str!("../../docs/explanation/agent-threats.md"),
+        include_str!("../../docs/explanation/client-threats.md"),
     );
     for (page, least) in [(model, 40), (directories, 10), (upstreams, 10), (agents, 5)] {
         let resolved = resolved_in_threats(page);

@@ -32,6 +32,8 @@ async fn add(provider: &Provider, id: &str) -> String {
         level: None,
         services: Vec::new(),
         service_groups: Vec::new(),
+        introspection: false,
+        introspection_apps: Vec::new(),
         backchannel_logout_uri: None,
         backchannel_logout_session_required: false,
     };

@@ -9,6 +9,8 @@ use sealgate_domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
     ConsentRule,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
@@ -79,6 +81,11 @@ fn client(sample: &Sample, public: bool) -> Client {
             apps: BTreeMap::from([("wiki".to_owned(), BTreeSet::from(["wiki:read".to_owned()]))]),
             groups: BTreeSet::from(["backup".to_owned()]),
         }),
+        backchannel_logout: Some(BackchannelLogout {
+            uri: RedirectUri::of_application("https://rp.test/logout"),
+            session_required: true,
+        }),
+        introspection: Some(IntrospectionAccess { apps: BTreeSet::from(["wiki".to_owned()]) }),
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
         from_configuration: false,
@@ -178,7 +185,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             new_secret: secret,
             issuer: "https://id.example.com",
-            refused: own.then_some(ClientRefusal::TooManySecrets),
+            refused: Some(if own { ClientRefusal::TooManySecrets } else { ClientRefusal::LogoutUri }),
         })
     };
     add("console-client", page(&enabled, &form, false, secret));

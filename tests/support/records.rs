@@ -44,6 +44,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         level: None,
         service: None,
         backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

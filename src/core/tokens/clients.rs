@@ -163,6 +163,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         level: None,
         service: None,
         backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -41,6 +41,10 @@ pub struct ProviderMetadata {
     pub backchannel_logout_supported: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub backchannel_logout_session_supported: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub introspection_endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub introspection_endpoint_auth_methods_supported: Option<[&'static str; 2]>,
 }
 
 impl ProviderMetadata {
@@ -116,7 +120,17 @@ impl ProviderMetadata {
             client_id_metadata_document_supported: documents,
             backchannel_logout_supported: false,
             backchannel_logout_session_supported: false,
+            introspection_endpoint: None,
+            introspection_endpoint_auth_methods_supported: None,
         }
+    }
+
+    /// Adds the introspection endpoint (RFC 8414 §2).
+    #[must_use]
+    pub fn with_introspection(mut self) -> Self {
+        self.introspection_endpoint = Some(format!("{}/oauth/introspect", self.issuer));
+        self.introspection_endpoint_auth_methods_supported = Some(["client_secret_basic", "client_secret_post"]);
+        self
     }
 
     /// Adds that clients can receive logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.1).

@@ -92,6 +92,7 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         level: None,
         service: None,
         backchannel_logout: None,
+        introspection: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // A client that an administrator registers is approved.

@@ -25,6 +25,9 @@ pub(crate) async fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Respo
     if ctx.sealgate.has_client_with(ClientFeature::BackchannelLogout).await {
         document = document.with_backchannel_logout();
     }
+    if ctx.sealgate.has_client_with(ClientFeature::Introspection).await {
+        document = document.with_introspection();
+    }
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 

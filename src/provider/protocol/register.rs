@@ -152,6 +152,7 @@ pub(super) fn client(
         level: None,
         service: None,
         backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

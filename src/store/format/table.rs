@@ -529,6 +529,7 @@ pub(crate) fn end_of_client_logouts(client: &ClientId) -> Key {
 pub(crate) fn clients_with(feature: ClientFeature) -> Key {
     let feature = match feature {
         ClientFeature::BackchannelLogout => b"l",
+        ClientFeature::Introspection => b"i",
     };
     key(Table::Index, &[b"w", feature])
 }
