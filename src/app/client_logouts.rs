@@ -81,19 +81,18 @@ struct ClientLogoutWorker {
 /// Result of a task that sends the logouts of one client.
 struct Sent {
     client: ClientId,
-    end: SendingEnd,
+    /// Whether the client accepted a logout.
+    has_accepted: bool,
+    /// Reason why the client cannot be reached.
+    unreachable: Option<String>,
+    /// Reason why a logout was given up.
+    given_up: Option<String>,
 }
 
-/// Reason why the task for a client has ended.
-enum SendingEnd {
-    /// Nothing is due, or other clients have their turn.
-    Done,
-    /// The client accepted at least one logout.
-    Accepted,
-    /// The client cannot be reached, for this reason.
-    Unreachable(String),
-    /// A logout was given up, for this reason.
-    GivenUp(String),
+impl Sent {
+    fn new(client: ClientId) -> Self {
+        Self { client, has_accepted: false, unreachable: None, given_up: None }
+    }
 }
 
 /// Outcome of one attempt.
@@ -195,11 +194,12 @@ impl ClientLogoutWorker {
         self.busy.insert(client.clone());
         let (sealgate, lease) = (Arc::clone(&self.sealgate), Arc::clone(&self.lease));
         self.sending.spawn(async move {
-            let end = send_to(&sealgate, &lease, &web, &client).await.unwrap_or_else(|error| {
+            let mut sent = Sent::new(client);
+            if let Err(error) = send_to(&sealgate, &lease, &web, &mut sent).await {
+                let client = &sent.client;
                 tracing::warn!(%client, %error, "cannot read or write the queue of logout tokens; they wait");
-                SendingEnd::Done
-            });
-            Sent { client, end }
+            }
+            sent
         });
     }
 
@@ -216,17 +216,17 @@ impl ClientLogoutWorker {
         Ok(web)
     }
 
-    fn finish(&mut self, Sent { client, end }: Sent) {
+    fn finish(&mut self, sent: Sent) {
+        let client = sent.client;
         self.busy.remove(&client);
-        match end {
-            SendingEnd::Done => {}
-            SendingEnd::Accepted => {
-                if self.failing.remove(&client).is_some() {
-                    tracing::info!(%client, "the client accepts logout tokens again");
-                }
-            }
-            SendingEnd::Unreachable(reason) => self.pause(client, &reason),
-            SendingEnd::GivenUp(reason) => self.note(client, &reason),
+        if sent.has_accepted && self.failing.remove(&client).is_some() {
+            tracing::info!(%client, "the client accepts logout tokens again");
+        }
+        if let Some(reason) = sent.given_up {
+            self.note(&client, &reason);
+        }
+        if let Some(reason) = sent.unreachable {
+            self.pause(client, &reason);
         }
     }
 
@@ -243,16 +243,16 @@ impl ClientLogoutWorker {
     }
 
     /// Records in the audit log that a client did not accept a logout.
-    fn note(&mut self, client: ClientId, reason: &str) {
+    fn note(&mut self, client: &ClientId, reason: &str) {
         let now = self.sealgate.clock.now();
         let is_recent = |at: &UnixTime| now.since(*at) < AUDIT_INTERVAL;
-        if self.noted.get(&client).is_some_and(is_recent) {
+        if self.noted.get(client).is_some_and(is_recent) {
             return;
         }
         self.noted.retain(|_, at| is_recent(at));
-        let event = AuditEvent::new(now, AuditKind::LogoutNotAccepted, Actor::Server).with_client(&client);
+        let event = AuditEvent::new(now, AuditKind::LogoutNotAccepted, Actor::Server).with_client(client);
         self.sealgate.audit.note(event.with_detail(reason));
-        self.noted.insert(client, now);
+        self.noted.insert(client.clone(), now);
     }
 
     async fn count(&mut self) -> Result<(), StoreError> {
@@ -279,14 +279,13 @@ async fn send_to(
     sealgate: &Sealgate,
     lease: &Mutex<TaskLease>,
     web: &Arc<Web>,
-    client: &ClientId,
-) -> Result<SendingEnd, StoreError> {
-    let store = &sealgate.store;
-    let mut end = SendingEnd::Done;
+    sent: &mut Sent,
+) -> Result<(), StoreError> {
+    let (store, client) = (&sealgate.store, sent.client.clone());
     for _ in 0..BATCH {
-        let Some(due) = store.due_client_logout(client, sealgate.clock.now()).await? else { break };
+        let Some(due) = store.due_client_logout(&client, sealgate.clock.now()).await? else { break };
         // The client as it is now: it may have another URI, or none, since the logout was queued.
-        let registered = store.client(client).await?.filter(Client::is_enabled);
+        let registered = store.client(&client).await?.filter(Client::is_enabled);
         let target = registered.and_then(|client| Some((client.backchannel_logout?.uri, client.details.id_token_alg())));
         let Some((uri, algorithm)) = target else {
             give_up(sealgate, &due, ClientLogoutOutcome::Obsolete).await?;
@@ -304,27 +303,25 @@ async fn send_to(
                 store.remove_client_logout(&logout).await?;
                 sealgate.metrics.client_logouts(ClientLogoutOutcome::Sent, 1);
                 tracing::debug!(%client, "the client has accepted a logout token");
-                end = SendingEnd::Accepted;
+                sent.has_accepted = true;
             }
             Attempt::Refused => {
                 tracing::error!(%client, status = 400, "the client refused a logout token, so its user may still be \
                     signed in there; see the client's log");
                 give_up(sealgate, &logout, ClientLogoutOutcome::Refused).await?;
-                return Ok(SendingEnd::GivenUp("status 400".to_owned()));
+                sent.given_up = Some("status 400".to_owned());
             }
             Attempt::Status(status) => {
-                let reason = format!("status {status}");
                 if logout.value.attempts == 0 {
                     tracing::warn!(%client, status, "the client did not accept a logout token, which is sent again for \
                         an hour; expected 200. Check its backchannel_logout_uri and the client's log");
                 }
-                if let Some(given_up) = postpone(sealgate, &logout, &reason).await? {
-                    return Ok(given_up);
-                }
+                postpone(sealgate, &logout, &format!("status {status}"), sent).await?;
             }
             Attempt::Unreachable(reason) => {
-                let given_up = postpone(sealgate, &logout, &reason).await?;
-                return Ok(given_up.unwrap_or(SendingEnd::Unreachable(reason)));
+                postpone(sealgate, &logout, &reason, sent).await?;
+                sent.unreachable = Some(reason);
+                break;
             }
             Attempt::Unsigned(error) => {
                 tracing::warn!(%error, "the PKCS#11 token does not sign logout tokens; they wait");
@@ -333,7 +330,7 @@ async fn send_to(
             }
         }
     }
-    Ok(end)
+    Ok(())
 }
 
 async fn sign(sealgate: &Sealgate, logout: &ClientLogout, algorithm: Algorithm) -> Result<String, SignError> {
@@ -361,17 +358,19 @@ async fn postpone(
     sealgate: &Sealgate,
     logout: &Loaded<ClientLogout>,
     reason: &str,
-) -> Result<Option<SendingEnd>, StoreError> {
+    sent: &mut Sent,
+) -> Result<(), StoreError> {
     sealgate.metrics.client_logouts(ClientLogoutOutcome::Failed, 1);
     if let Some(next) = logout.value.postponed(sealgate.clock.now()) {
         sealgate.store.move_client_logout(logout, next).await?;
-        return Ok(None);
+        return Ok(());
     }
     let client = &logout.value.client;
     tracing::error!(%client, reason, "gave up a logout token after an hour, so its user may still be signed in at the \
         client; check its backchannel_logout_uri");
     give_up(sealgate, logout, ClientLogoutOutcome::Expired).await?;
-    Ok(Some(SendingEnd::GivenUp(reason.to_owned())))
+    sent.given_up = Some(reason.to_owned());
+    Ok(())
 }
 
 async fn give_up(

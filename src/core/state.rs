@@ -1,8 +1,8 @@
 //! State of a running node, which all request handlers share, and errors at startup.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -93,8 +93,9 @@ pub struct Sealgate {
     pub audit: Arc<AuditLog>,
     /// Log of this process's answers to refreshes.
     pub answers: Arc<Answers>,
-    /// Whether clients need each feature, as last read from the store. By number of the feature.
-    client_features: Arc<[AtomicBool; ClientFeature::COUNT]>,
+    /// Whether clients need each feature, by number of the feature, and [`Store::clients_counter`] before
+    /// that was read.
+    client_features: Arc<[Mutex<Option<(u64, bool)>>; ClientFeature::COUNT]>,
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
@@ -265,15 +266,28 @@ impl Sealgate {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
     }
 
-    /// Returns whether a registered client needs this feature. While the store cannot be read, returns
-    /// the last result.
+    /// Returns whether a registered client needs this feature. Reads the store only if clients have
+    /// changed. While the store cannot be read, returns the last result.
     pub async fn has_client_with(&self, feature: ClientFeature) -> bool {
         let last = &self.client_features[feature as usize];
-        match self.store.has_client_with(feature).await {
-            Ok(found) => last.store(found, Ordering::Relaxed),
-            Err(error) => tracing::debug!(%error, "cannot read which features clients need"),
+        // The counter is read before the clients, so that a later change is noticed.
+        let counter = self.store.clients_counter();
+        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, found)) = known
+            && at == counter
+        {
+            return found;
         }
-        last.load(Ordering::Relaxed)
+        match self.store.has_client_with(feature).await {
+            Ok(found) => {
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((counter, found));
+                found
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot read which features clients need");
+                known.is_some_and(|(_, found)| found)
+            }
+        }
     }
 
     /// Returns whether e-mail can be sent. This requires a mail server and a data key.

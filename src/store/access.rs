@@ -112,6 +112,8 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
         Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
+        // Nodes cache which features clients need.
+        Some(Table::Index) => moves.extend(table::is_of_client_features(key).then_some(Counter::Clients)),
         Some(
             Table::Code
             | Table::Expiry
@@ -126,7 +128,6 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::Email
             | Table::Username
             | Table::SourceLink
-            | Table::Index
             | Table::Outbox
             | Table::DeadMail
             | Table::SentMail
@@ -155,6 +156,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
+        // Nodes cache which features clients need.
+        Some(Table::Index) => moves.extend(table::is_of_client_features(key).then_some(Counter::Clients)),
         // No cached decision depends on the other tables. Codes, forms and consents are not cached.
         // Access under a consent ends with its grant. Deleting the revocation of a token restores
         // no access, because the token has expired.
@@ -173,7 +176,6 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Email
             | Table::Username
             | Table::SourceLink
-            | Table::Index
             | Table::Outbox
             | Table::DeadMail
             | Table::SentMail

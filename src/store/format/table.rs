@@ -534,6 +534,11 @@ pub(crate) fn clients_with(feature: ClientFeature) -> Key {
     key(Table::Index, &[b"w", feature])
 }
 
+/// Returns whether this is an index entry of a client that needs a feature.
+pub(crate) fn is_of_client_features(entry: &[u8]) -> bool {
+    entry.starts_with(&[Table::Index as u8, b'w'])
+}
+
 /// Index key of a client that needs a feature.
 pub(crate) fn client_with(feature: ClientFeature, client: &ClientId) -> Key {
     [clients_with(feature).as_slice(), client.as_str().as_bytes()].concat()

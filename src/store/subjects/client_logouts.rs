@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::cluster::leases::Fence;
-use crate::engine::{Changes, Expect, Key};
+use crate::engine::{Changes, Counter, Expect, Key};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
@@ -192,6 +192,12 @@ impl Store {
             self.client_logouts.set(counts.waiting);
         }
         Ok(counts)
+    }
+
+    /// Returns a number that increases when clients may need other features. Read it before
+    /// [`Store::has_client_with`].
+    pub fn clients_counter(&self) -> u64 {
+        self.engine.counters().value(Counter::Clients)
     }
 
     /// Returns whether any stored client needs this feature.
