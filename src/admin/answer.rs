@@ -376,6 +376,9 @@ shown! {
         level: AssuranceLevel = client.level;
         /// Access in the client's own name.
         service: ServiceAccess = client.service.clone();
+        /// Groups of users that the client sees.
+        visible_groups: BTreeSet<String> =
+            Some(client.visible_groups.entries()).filter(|groups| !groups.is_empty()).cloned();
         /// Whether the client may introspect tokens.
         introspection: bool = client.introspection.as_ref().map(|_| true);
         /// Applications whose access tokens the client may introspect.

@@ -16,6 +16,7 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::profile::is_group;
@@ -85,6 +86,10 @@ pub struct NewClient {
     #[arg(long = "service-group", value_name = "GROUP", requires = "services")]
     #[serde(default)]
     pub service_groups: Vec<String>,
+    /// Group that the client sees with the scope groups, such as "staff" or "wiki-*"; can be repeated [default: all]
+    #[arg(long = "visible-group", value_name = "GROUP")]
+    #[serde(default)]
+    pub visible_groups: Vec<String>,
     /// The client may introspect its own tokens (confidential clients only)
     #[arg(long)]
     #[serde(default)]
@@ -178,6 +183,10 @@ pub struct ClientSettings {
     /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
     #[arg(long = "service-group", value_name = "GROUP")]
     pub(super) service_groups: Option<Vec<String>>,
+    /// Group that the client sees with the scope groups, such as "staff" or "wiki-*", replacing all current ones; can
+    /// be repeated; '' for all
+    #[arg(long = "visible-group", value_name = "GROUP")]
+    pub(super) visible_groups: Option<Vec<String>>,
     /// Whether the client may introspect its own tokens (confidential clients only)
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(super) introspection: Option<bool>,
@@ -236,11 +245,7 @@ impl ClientSettings {
     pub fn of_backchannel_logout(uri: Option<String>, session_required: bool) -> Self {
         let session_required = uri.is_some().then_some(session_required);
         let uri = Some(uri.map_or(Setting::Removed, Setting::Set));
-        Self {
-            backchannel_logout_uri: uri,
-            backchannel_logout_session_required: session_required,
-            ..Self::default()
-        }
+        Self { backchannel_logout_uri: uri, backchannel_logout_session_required: session_required, ..Self::default() }
     }
 
     /// Applies the changes to a client, or returns every error.
@@ -292,6 +297,9 @@ impl ClientSettings {
         if let Some(algorithm) = self.id_token_alg {
             faults.extend(check_algorithm(algorithm, input.algorithms).err());
             client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
+        }
+        if let Some(written) = &self.visible_groups {
+            client.visible_groups = visible_groups(written, &mut faults);
         }
         self.apply_introspection(client, input, &mut faults);
         self.apply_backchannel_logout(client, &mut faults);
@@ -362,9 +370,9 @@ impl ClientSettings {
             .unwrap_or(false);
         let uri = match &self.backchannel_logout_uri {
             None => before.map(|before| before.uri),
-            Some(setting) => setting.value().and_then(|text| {
-                client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok()
-            }),
+            Some(setting) => {
+                setting.value().and_then(|text| client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok())
+            }
         };
         if uri.is_none() && self.backchannel_logout_session_required == Some(true) && faults.is_empty() {
             faults.push(format!("--backchannel-logout-session-required {}", client_rules::NO_LOGOUT_URI));
@@ -449,6 +457,14 @@ pub(super) fn check_service(
 ) {
     faults.extend(client_rules::check_service(id, client_type).err());
     faults.extend(service_problem(apps, service));
+}
+
+/// Parses the groups that a client sees. Empty texts are left out.
+pub(super) fn visible_groups(written: &[String], faults: &mut Vec<String>) -> GroupFilter {
+    GroupFilter::parse(written.iter().map(String::as_str).filter(|text| !text.is_empty())).unwrap_or_else(|fault| {
+        faults.push(format!("a visible group is invalid: {fault}"));
+        GroupFilter::default()
+    })
 }
 
 /// Returns the access to tokens of these applications. Empty texts are left out.

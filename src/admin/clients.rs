@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, ShownSecret};
 use super::arguments::Setting;
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, check_algorithm, check_introspection, check_service, client_secret, introspection, service_groups, services,
-    uris,
+    ClientSettings, NewClient, SettingsInput, check_algorithm, check_introspection, check_service, client_secret,
+    introspection, service_groups, services, uris, visible_groups,
 };
 use super::command::ClientCommand;
 use super::context::{CommandContext, CommandError, PAGE};
@@ -21,6 +21,7 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::redirect_uri::RedirectUri;
@@ -95,6 +96,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         token_limit: new.token_limit,
         level: new.level,
         service: checked.service,
+        visible_groups: checked.visible_groups,
         backchannel_logout: checked.backchannel_logout,
         introspection: checked.introspection,
         approval: None,
@@ -120,6 +122,7 @@ struct ParsedClient {
     default_scope: Option<Scope>,
     grant_types: Vec<GrantType>,
     service: Option<ServiceAccess>,
+    visible_groups: GroupFilter,
     backchannel_logout: Option<BackchannelLogout>,
     introspection: Option<IntrospectionAccess>,
 }
@@ -158,9 +161,11 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
     if let Some(service) = &service {
         check_service(&new.id, new.client_type, service, apps, &mut faults);
     }
-    let logout_uri = new.backchannel_logout_uri.as_deref().and_then(|text| {
-        client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok()
-    });
+    let visible_groups = visible_groups(&new.visible_groups, &mut faults);
+    let logout_uri = new
+        .backchannel_logout_uri
+        .as_deref()
+        .and_then(|text| client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok());
     let session_required = new.backchannel_logout_session_required;
     let introspection = new.introspection.then(|| introspection(&new.introspection_apps));
     if let Some(access) = &introspection {
@@ -180,6 +185,7 @@ fn check(new: &NewClient, apps: &[App], algorithms: &[Algorithm]) -> Result<Pars
         default_scope,
         grant_types,
         service,
+        visible_groups,
         backchannel_logout: logout_uri.map(|uri| BackchannelLogout { uri, session_required }),
         introspection,
     })

@@ -153,8 +153,11 @@ impl ClientLogoutWorker {
         let dropped = self.sealgate.store.take_dropped_logouts();
         if dropped > 0 {
             self.sealgate.metrics.client_logouts(ClientLogoutOutcome::Dropped, dropped);
-            tracing::error!(dropped, "dropped logout tokens, because the queue is full; correct the clients that \
-                earlier lines name, or remove their backchannel_logout_uri");
+            tracing::error!(
+                dropped,
+                "dropped logout tokens, because the queue is full; correct the clients that \
+                earlier lines name, or remove their backchannel_logout_uri"
+            );
         }
         if self.lease.lock().await.acquire_or_renew().await.is_none() {
             // The sending node reports these numbers.
@@ -286,7 +289,8 @@ async fn send_to(
         let Some(due) = store.due_client_logout(&client, sealgate.clock.now()).await? else { break };
         // The client as it is now: it may have another URI, or none, since the logout was queued.
         let registered = store.client(&client).await?.filter(Client::is_enabled);
-        let target = registered.and_then(|client| Some((client.backchannel_logout?.uri, client.details.id_token_alg())));
+        let target =
+            registered.and_then(|client| Some((client.backchannel_logout?.uri, client.details.id_token_alg())));
         let Some((uri, algorithm)) = target else {
             give_up(sealgate, &due, ClientLogoutOutcome::Obsolete).await?;
             continue;

@@ -15,7 +15,8 @@ use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, Stop, StopSignal};
 use crate::app::site::Site;
 use crate::app::{
-    certificates, client_logouts, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces, upstreams,
+    certificates, client_logouts, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping,
+    traces, upstreams,
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};

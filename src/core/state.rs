@@ -1,8 +1,8 @@
 //! State of a running node, which all request handlers share, and errors at startup.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assurance::AssuranceLevel;
 use crate::client_logout::BackchannelLogout;
+use crate::group_filter::GroupFilter;
 use crate::oauth::introspection::IntrospectionAccess;
 use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
@@ -367,6 +368,10 @@ pub struct Client {
     /// an operator can grant it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceAccess>,
+    /// Groups of users that the client sees, if it may request the scope `groups`. Only an operator can
+    /// set it.
+    #[serde(default, skip_serializing_if = "GroupFilter::is_empty")]
+    pub visible_groups: GroupFilter,
     /// Where the client receives logout tokens. `None` if it receives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backchannel_logout: Option<BackchannelLogout>,

@@ -270,6 +270,7 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("token_limit", before.token_limit != after.token_limit),
         ("level", before.level != after.level),
         ("service", before.service != after.service),
+        ("visible_groups", before.visible_groups != after.visible_groups),
         ("introspection", before.introspection.is_some() != after.introspection.is_some()),
         ("introspection_apps", apps(before) != apps(after)),
         ("backchannel_logout_uri", uri(before) != uri(after)),

@@ -21,6 +21,7 @@ pub mod error;
 pub mod factor_failures;
 pub mod factors;
 pub mod grant;
+pub mod group_filter;
 pub mod id;
 pub mod key_ring;
 pub mod known_browser;

@@ -202,9 +202,8 @@ impl Session {
     /// Returns the logouts that are due if this session becomes `next`, or ends. They are for clients
     /// of users who are no longer signed in. A session that moves to another id ends for all clients.
     pub fn logouts(&self, next: Option<&Self>) -> Vec<ClientLogout> {
-        let is_over = |of: &&SessionClient| {
-            next.is_none_or(|next| next.id != self.id || next.sign_in_of(of.subject).is_none())
-        };
+        let is_over =
+            |of: &&SessionClient| next.is_none_or(|next| next.id != self.id || next.sign_in_of(of.subject).is_none());
         self.clients.iter().filter(is_over).map(|of| ClientLogout::new(self.id, of)).collect()
     }
 

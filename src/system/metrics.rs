@@ -1,10 +1,10 @@
 //! All Prometheus metrics, each declared once. Label values come from enums or the configuration,
 //! never from a request.
 
+mod client_logouts;
 mod cluster;
 mod directories;
 mod limits;
-mod client_logouts;
 mod mail;
 mod openid_providers;
 mod registry;
@@ -23,10 +23,10 @@ use prometheus::{
 };
 
 use crate::log;
+use client_logouts::ClientLogoutSeries;
 use cluster::ClusterSeries;
 use directories::DirectorySeries;
 use limits::LimitSeries;
-use client_logouts::ClientLogoutSeries;
 use mail::MailSeries;
 use openid_providers::OpenIdProviderSeries;
 use registry::{SECONDS, Series, SeriesRegistry};
@@ -37,9 +37,9 @@ use traces::TraceSeries;
 use upstreams::UpstreamSeries;
 use users::FactorSeries;
 
+pub use client_logouts::ClientLogoutOutcome;
 pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
 pub use limits::BlockOutcome;
-pub use client_logouts::ClientLogoutOutcome;
 pub use mail::MailOutcome;
 pub use openid_providers::{UpstreamLogoutOutcome, UpstreamRefreshOutcome, UpstreamSignInOutcome};
 pub use tls::AcmeOutcome;

@@ -16,7 +16,10 @@ fn instance(port: u16) -> (Instance, String) {
     let uri = format!("http://127.0.0.1:{port}/logout");
     let set = ["client", "set", "web", "--backchannel-logout-uri", &uri, "--backchannel-logout-session-required"];
     let client = instance.json(&set);
-    assert_eq!((&client["backchannel_logout_uri"], &client["backchannel_logout_session_required"]), (&uri.into(), &true.into()));
+    assert_eq!(
+        (&client["backchannel_logout_uri"], &client["backchannel_logout_session_required"]),
+        (&uri.into(), &true.into())
+    );
     instance.start();
     (instance, secret)
 }

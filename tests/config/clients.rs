@@ -121,8 +121,12 @@ fn faults_of_a_client_name_the_key_and_the_remedy() {
             client("backchannel_logout_session_required = true"),
             "client[0].backchannel_logout_session_required: has no effect without backchannel_logout_uri; set both",
         ),
+        (client("visible_groups = [\"*\"]"), "client[0].visible_groups: \"*\" is not a group; write a name such as"),
         (client("introspection = true"), "client[0].introspection: only a confidential client can introspect tokens"),
-        (client("introspection_apps = [\"wiki\"]"), "client[0].introspection_apps: has no effect without introspection"),
+        (
+            client("introspection_apps = [\"wiki\"]"),
+            "client[0].introspection_apps: has no effect without introspection",
+        ),
         (
             confidential(&format!("secret_hash = \"{}\"\nintrospection = true\nintrospection_apps = [\"x\"]", hash())),
             "client[0].introspection_apps: \"x\" is not an application; write the name of an [[app]]",
@@ -232,6 +236,7 @@ fn a_reload_names_each_changed_key_of_a_client() {
         ("token_limit = 7", "token_limit"),
         ("level = \"3\"", "level"),
         ("introspection = true", "introspection"),
+        ("visible_groups = [\"staff\"]", "visible_groups"),
         ("backchannel_logout_uri = \"https://wiki.test/out\"", "backchannel_logout_uri"),
         ("adopt = true", "adopt"),
     ] {

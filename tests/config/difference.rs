@@ -271,6 +271,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let words = [
         ("app_passwords = true", "app_passwords = false"),
         ("application_tokens = true", "application_tokens = false"),
+        // The client of the example introspects tokens of an application.
+        ("introspection = false", "introspection = true"),
         // The path of the example is public.
         ("resource = true", "resource = false"),
         ("\"https://id.example.com\"", "\"https://other.example.com\""),

@@ -14,8 +14,8 @@ use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::client_logout::{BackchannelLogout, MAX_SESSION_CLIENTS, SessionClient};
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
-use sealgate_store::{AuditRecord, MAX_WAITING_LOGOUTS};
 use sealgate_store::engine::Engine;
+use sealgate_store::{AuditRecord, MAX_WAITING_LOGOUTS};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -23,9 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::logout_receiver::{Answer, LogoutReceiver};
 use crate::steps::with_anna;
-use crate::support::{
-    Browser, ISSUER, PASSWORD, Provider, Tokens, form_action, is_login, jwt_claims, token_device,
-};
+use crate::support::{Browser, ISSUER, PASSWORD, Provider, Tokens, form_action, is_login, jwt_claims, token_device};
 
 const LOOPBACK: &str = "[tokens]\nlogout_networks = [\"127.0.0.1\"]";
 const ANNA: &str = "anna@example.test";
@@ -67,10 +65,8 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
 
 /// Waits until no logout is queued, so that all were sent.
 async fn until_sent(provider: &Provider) {
-    until("the queue is empty", async || {
-        provider.sealgate.store.next_client_logout(None).await.unwrap().is_none()
-    })
-    .await;
+    until("the queue is empty", async || provider.sealgate.store.next_client_logout(None).await.unwrap().is_none())
+        .await;
 }
 
 /// Gets tokens of a client for Anna in this browser.
@@ -116,7 +112,8 @@ async fn end(provider: &Provider, browser: &Browser<'_>, tokens: &Tokens, cause:
             let page = browser.open("/account/sessions").await;
             let csrf = crate::steps::csrf_of(&page);
             let id = session_of(browser);
-            let reply = browser.post(&form_action(page.text()), &[("csrf", &csrf), ("end", &format!("session:{id}"))]).await;
+            let reply =
+                browser.post(&form_action(page.text()), &[("csrf", &csrf), ("end", &format!("session:{id}"))]).await;
             assert_eq!(reply.status, 303, "{reply:?}");
         }
         "the user ends all sessions" => {
@@ -419,7 +416,8 @@ async fn one_of_two_nodes_sends_each_logout_once_and_the_other_continues() {
     for _ in 0..12 {
         sign_out().await;
     }
-    let holds = |node: &Sealgate| node.metrics.text().contains("sealgate_cluster_lease_held{name=\"client_logouts\"} 1");
+    let holds =
+        |node: &Sealgate| node.metrics.text().contains("sealgate_cluster_lease_held{name=\"client_logouts\"} 1");
     let mut nodes: Vec<_> =
         [&provider.sealgate, &other].map(|node| (Arc::clone(node), Worker::start(node))).into_iter().collect();
     until_sent(&provider).await;

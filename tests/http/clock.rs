@@ -32,6 +32,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         level: None,
         services: Vec::new(),
         service_groups: Vec::new(),
+        visible_groups: Vec::new(),
         introspection: false,
         introspection_apps: Vec::new(),
         backchannel_logout_uri: None,

@@ -164,8 +164,7 @@ async fn other_clients_are_refused() {
     wrong.secret = Some("wrong".into());
     introspect(&wrong, &tokens.access).await.assert_error(401, "invalid_client");
     let bearer = format!("Bearer {}", tokens.access);
-    let reply =
-        provider.post("/oauth/introspect", &[("authorization", bearer.as_str())], &[("token", "x")]).await;
+    let reply = provider.post("/oauth/introspect", &[("authorization", bearer.as_str())], &[("token", "x")]).await;
     reply.assert_error(401, "invalid_client");
     let missing = provider.c1().post("/oauth/introspect", &[]).await;
     missing.assert_error(400, "invalid_request");

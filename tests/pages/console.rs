@@ -10,8 +10,9 @@ use sealgate_domain::client::{
     ConsentRule,
 };
 use sealgate_domain::client_logout::BackchannelLogout;
-use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::factors::FactorKind;
+use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
@@ -81,6 +82,7 @@ fn client(sample: &Sample, public: bool) -> Client {
             apps: BTreeMap::from([("wiki".to_owned(), BTreeSet::from(["wiki:read".to_owned()]))]),
             groups: BTreeSet::from(["backup".to_owned()]),
         }),
+        visible_groups: GroupFilter::default(),
         backchannel_logout: Some(BackchannelLogout {
             uri: RedirectUri::of_application("https://rp.test/logout"),
             session_required: true,

@@ -122,7 +122,8 @@ fn read(stream: &mut TcpStream) -> Option<(String, String)> {
         bytes.extend_from_slice(&buffer[..length]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let stated = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let stated =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         if body.len() >= stated.unwrap_or(0) {
             return Some((head.to_owned(), body.to_owned()));
         }

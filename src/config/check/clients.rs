@@ -11,6 +11,7 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
@@ -123,6 +124,7 @@ fn client(
     let level = section.text("level", factors::LEVELS, factors::level);
     let words = "write an algorithm such as \"ES256\"";
     let id_token_alg = section.text("id_token_signed_response_alg", words, address::algorithm);
+    let visible_groups = visible_groups(&mut section);
     let backchannel_logout = backchannel_logout(&mut section);
     let introspection = introspection(&mut section, apps, client_type);
     let adopt = section.flag("adopt", false);
@@ -157,6 +159,7 @@ fn client(
         token_limit,
         level,
         service,
+        visible_groups,
         backchannel_logout,
         introspection,
         approval: None,
@@ -190,6 +193,16 @@ fn service(client: &mut Section<'_, '_>, apps: Option<&[App]>) -> Option<Service
         client.fault("service", &problem);
     }
     Some(service)
+}
+
+/// Parses the groups that a client sees.
+fn visible_groups(client: &mut Section<'_, '_>) -> GroupFilter {
+    let entries = client.some_texts("visible_groups", "write a list such as [\"wiki-*\"]", |text| Ok(text.to_owned()));
+    let entries = entries.unwrap_or_default();
+    GroupFilter::parse(entries.iter().map(String::as_str)).unwrap_or_else(|problem| {
+        client.fault("visible_groups", &problem);
+        GroupFilter::default()
+    })
 }
 
 /// Parses where a client receives logout tokens.

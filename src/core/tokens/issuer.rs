@@ -165,7 +165,7 @@ impl Issuer {
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
             grant_id: authorization.grant.to_string(),
-            groups: groups_in_token(user, authorization.scope),
+            groups: groups_in_token(user, authorization.scope, &authorization.visible_groups),
         }
     }
 
@@ -202,7 +202,7 @@ impl Issuer {
             amr: authorization.amr.clone(),
             at_hash: Some(jwt::at_hash(access_token)),
             sid: authorization.sid.clone(),
-            claims: UserClaims::in_token(user, authorization.scope),
+            claims: UserClaims::in_token(user, authorization.scope, &authorization.visible_groups),
         }
     }
 

@@ -130,7 +130,8 @@ async fn claims(
     let algorithms = TokenAlgorithms::of(&ctx.sealgate.config, authorization.resource.as_ref(), client);
     let jti = base64url(&ctx.random::<16>());
     let tokens = ctx.sealgate.issuer.mint(&authorization, algorithms, user, jti, ctx.now).await?;
-    let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope) };
+    let userinfo =
+        UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope, &client.visible_groups) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }
@@ -148,6 +149,7 @@ fn without_stored_grant(ctx: &RequestContext<'_>, client: &Client, code: &Code) 
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
         sid: SessionClient::sid_for(client, code.sign_in.subject, code.session),
+        visible_groups: client.visible_groups.clone(),
     }
 }
 

@@ -69,10 +69,8 @@ async fn refresh_token(
     let Some(grant) = ctx.sealgate.store.grant(token.grant()).await? else { return Ok(None) };
     let grant = grant.value;
     let window = client.refresh_retry(ctx.sealgate.config.tokens.refresh_retry);
-    let is_usable = matches!(
-        grant.judge(token, &client.id, window, ctx.now),
-        PresentedToken::Current | PresentedToken::Again(_)
-    );
+    let is_usable =
+        matches!(grant.judge(token, &client.id, window, ctx.now), PresentedToken::Current | PresentedToken::Again(_));
     let Some(exp) = grant.refresh.as_ref().map(|refresh| refresh.expires_at).filter(|_| is_usable) else {
         return Ok(None);
     };

@@ -26,6 +26,7 @@ use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::grant::{
     EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
 };
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::oauth::token::{Authorization, RequestedScope, TokenRequest, TokenResponse};
 use sealgate_domain::pkce::CodeVerifier;
@@ -107,7 +108,8 @@ async fn redeem(
         let resource = resource::of_token(code.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
         let authorization = authorization(&grant, grant.scope, resource);
         let sid = SessionClient::sid_for(client, grant.subject, grant.session);
-        let authorization = Authorization { nonce: code.nonce.clone(), sid, ..authorization };
+        let visible_groups = client.visible_groups.clone();
+        let authorization = Authorization { nonce: code.nonce.clone(), sid, visible_groups, ..authorization };
         let tokens = mint(ctx, &authorization, client, &user).await?;
         if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
@@ -198,7 +200,8 @@ async fn refresh(
             resource = resource.map(|resource| ResourceAccess { scopes: narrower.of_resource.clone(), ..resource });
         }
         let sid = SessionClient::sid_for(client, grant.subject, grant.session);
-        let authorization = Authorization { sid, ..authorization(grant, scope, resource) };
+        let visible_groups = client.visible_groups.clone();
+        let authorization = Authorization { sid, visible_groups, ..authorization(grant, scope, resource) };
         let tokens = mint(ctx, &authorization, client, &user).await?;
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
@@ -339,6 +342,7 @@ fn authorization(grant: &Grant, scope: Scope, resource: Option<ResourceAccess>) 
         acr: grant.acr.clone(),
         amr: grant.amr.clone(),
         sid: None,
+        visible_groups: GroupFilter::default(),
     }
 }
 

@@ -27,8 +27,7 @@ pub enum ClientLogoutOutcome {
 }
 
 impl ClientLogoutOutcome {
-    const ALL: [Self; 6] =
-        [Self::Sent, Self::Failed, Self::Refused, Self::Expired, Self::Dropped, Self::Obsolete];
+    const ALL: [Self; 6] = [Self::Sent, Self::Failed, Self::Refused, Self::Expired, Self::Dropped, Self::Obsolete];
 
     /// Returns the label in metrics.
     pub const fn as_str(self) -> &'static str {
