@@ -131,6 +131,7 @@ fn session(id: SessionId, cookie: SecretHash, sign_in: SignIn) -> Session {
         kept_until: None,
         address: IpAddr::from([192, 0, 2, 7]),
         user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".into(),
+        clients: Vec::new(),
     }
 }
 

@@ -29,6 +29,7 @@ mod entry;
 mod message;
 
 use domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType};
+use domain::group_filter::GroupFilter;
 use domain::redirect_uri::RedirectUri;
 use domain::scope::Scope;
 use domain::search_filter::{AttributeName, SearchFilter};
@@ -60,6 +61,8 @@ pub fn client(client_type: ClientType) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -149,6 +149,17 @@ pub struct ServerWork {
     pub commit_milliseconds: f64,
     /// Whether the last reload was refused, so that the file differs from the running configuration.
     pub reload_refused: bool,
+    /// Logout tokens that this node has to send. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_logouts: Option<WaitingLogouts>,
+}
+
+/// Queue of logout tokens to clients, as last counted.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct WaitingLogouts {
+    pub waiting: u64,
+    /// Time since the first attempt of the oldest one.
+    pub oldest_seconds: u64,
 }
 
 /// Schedule of automatic rotation, and the error that prevents the rotation. All members are `None`
@@ -379,6 +390,18 @@ shown! {
         };
         /// Access in the client's own name.
         service: ServiceAccess = client.service.clone();
+        /// Groups of users that the client sees.
+        visible_groups: BTreeSet<String> =
+            Some(client.visible_groups.entries()).filter(|groups| !groups.is_empty()).cloned();
+        /// Whether the client may introspect tokens.
+        introspection: bool = client.introspection.as_ref().map(|_| true);
+        /// Applications whose access tokens the client may introspect.
+        introspection_apps: BTreeSet<String> =
+            client.introspection.as_ref().map(|own| own.apps.clone()).filter(|apps| !apps.is_empty());
+        /// Where the client receives logout tokens.
+        backchannel_logout_uri: RedirectUri = client.backchannel_logout.as_ref().map(|logout| logout.uri.clone());
+        backchannel_logout_session_required: bool =
+            client.backchannel_logout.as_ref().filter(|logout| logout.session_required).map(|_| true);
         /// Whether the configuration file defines the client. Commands cannot change such a client.
         from_configuration: bool = client.from_configuration.then_some(true);
         grants_ended: usize = None;

@@ -8,14 +8,17 @@ use serde::{Deserialize, Serialize};
 use super::arguments;
 use super::arguments::Setting;
 use crate::users::UserRef;
-use sealgate_config::{App, TrustedIssuer, service_problem};
+use sealgate_config::{App, TrustedIssuer, introspection_problem, service_problem};
 use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload, check_jwks_uri};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::rate_limit::RateLimit;
@@ -98,6 +101,26 @@ pub struct NewClient {
     #[arg(long = "service-group", value_name = "GROUP", requires = "services")]
     #[serde(default)]
     pub service_groups: Vec<String>,
+    /// Group that the client sees with the scope groups, such as "staff" or "wiki-*"; can be repeated [default: all]
+    #[arg(long = "visible-group", value_name = "GROUP")]
+    #[serde(default)]
+    pub visible_groups: Vec<String>,
+    /// The client may introspect its own tokens (confidential clients only)
+    #[arg(long)]
+    #[serde(default)]
+    pub introspection: bool,
+    /// Application whose access tokens the client may introspect too; can be repeated
+    #[arg(long = "introspection-app", value_name = "APP", requires = "introspection")]
+    #[serde(default)]
+    pub introspection_apps: Vec<String>,
+    /// URI that receives logout tokens when a session ends: https, or http on localhost
+    #[arg(long, value_name = "URI")]
+    #[serde(default)]
+    pub backchannel_logout_uri: Option<String>,
+    /// The client needs "sid" in logout tokens; they always have it
+    #[arg(long, requires = "backchannel_logout_uri")]
+    #[serde(default)]
+    pub backchannel_logout_session_required: bool,
 }
 
 /// Changes to a client's settings. Settings that are not given stay unchanged.
@@ -187,6 +210,23 @@ pub struct ClientSettings {
     /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
     #[arg(long = "service-group", value_name = "GROUP")]
     pub(super) service_groups: Option<Vec<String>>,
+    /// Group that the client sees with the scope groups, such as "staff" or "wiki-*", replacing all current ones; can
+    /// be repeated; '' for all
+    #[arg(long = "visible-group", value_name = "GROUP")]
+    pub(super) visible_groups: Option<Vec<String>>,
+    /// Whether the client may introspect its own tokens (confidential clients only)
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) introspection: Option<bool>,
+    /// Application whose access tokens the client may introspect too, replacing all current ones; can be repeated; ''
+    /// for none
+    #[arg(long = "introspection-app", value_name = "APP")]
+    pub(super) introspection_apps: Option<Vec<String>>,
+    /// URI that receives logout tokens when a session ends: https, or http on localhost; '' for none
+    #[arg(long, value_name = "URI", value_parser = arguments::text_or_empty)]
+    pub(super) backchannel_logout_uri: Option<Setting<String>>,
+    /// Whether the client needs "sid" in logout tokens; they always have it
+    #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(super) backchannel_logout_session_required: Option<bool>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub(super) owner: Option<Setting<UserRef>>,
@@ -240,6 +280,13 @@ impl ClientSettings {
         Self { auth_method: Some(AuthMethod::ClientSecretBasic), ..Self::default() }
     }
 
+    /// Creates a change of where the client receives logout tokens. `None` ends them.
+    pub fn of_backchannel_logout(uri: Option<String>, session_required: bool) -> Self {
+        let session_required = uri.is_some().then_some(session_required);
+        let uri = Some(uri.map_or(Setting::Removed, Setting::Set));
+        Self { backchannel_logout_uri: uri, backchannel_logout_session_required: session_required, ..Self::default() }
+    }
+
     /// Applies the changes to a client, or returns every error.
     pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
@@ -290,6 +337,11 @@ impl ClientSettings {
             faults.extend(check_algorithm(algorithm, input.algorithms).err());
             client.details.id_token_signed_response_alg = Some(algorithm).filter(|own| *own != Algorithm::Rs256);
         }
+        if let Some(written) = &self.visible_groups {
+            client.visible_groups = visible_groups(written, &mut faults);
+        }
+        self.apply_introspection(client, input, &mut faults);
+        self.apply_backchannel_logout(client, &mut faults);
         self.transfer(client, input);
         let (source, is_operators_own) = (client.assertion_source.as_ref(), client.is_operators_own());
         let problem = client_rules::check_assertion_source(client.auth_method, source, is_operators_own).err();
@@ -345,6 +397,41 @@ impl ClientSettings {
             check_service(&client.id, client.client_type, &service, input.apps, faults);
         }
         client.service = Some(service);
+    }
+
+    fn apply_introspection(&self, client: &mut Client, input: &SettingsInput<'_>, faults: &mut Vec<String>) {
+        let before = client.introspection.clone();
+        if !self.introspection.unwrap_or(before.is_some()) {
+            if self.introspection_apps.as_ref().is_some_and(|apps| apps.iter().any(|app| !app.is_empty())) {
+                faults.push(format!("--introspection-app {}", client_rules::NO_INTROSPECTION));
+            }
+            client.introspection = None;
+            return;
+        }
+        let listed = self.introspection_apps.as_ref().map(|apps| introspection(apps));
+        let access = listed.or(before.clone()).unwrap_or_default();
+        if before.as_ref() != Some(&access) || self.client_type.is_some() {
+            check_introspection(client.client_type, &access, input.apps, faults);
+        }
+        client.introspection = Some(access);
+    }
+
+    fn apply_backchannel_logout(&self, client: &mut Client, faults: &mut Vec<String>) {
+        let before = client.backchannel_logout.take();
+        let session_required = self
+            .backchannel_logout_session_required
+            .or(before.as_ref().map(|before| before.session_required))
+            .unwrap_or(false);
+        let uri = match &self.backchannel_logout_uri {
+            None => before.map(|before| before.uri),
+            Some(setting) => {
+                setting.value().and_then(|text| client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok())
+            }
+        };
+        if uri.is_none() && self.backchannel_logout_session_required == Some(true) && faults.is_empty() {
+            faults.push(format!("--backchannel-logout-session-required {}", client_rules::NO_LOGOUT_URI));
+        }
+        client.backchannel_logout = uri.map(|uri| BackchannelLogout { uri, session_required });
     }
 
     fn apply_details(&self, client: &mut Client, faults: &mut Vec<String>) {
@@ -444,6 +531,30 @@ pub(super) fn check_service(
 ) {
     faults.extend(client_rules::check_service(id, client_type).err());
     faults.extend(service_problem(apps, service));
+}
+
+/// Parses the groups that a client sees. Empty texts are left out.
+pub(super) fn visible_groups(written: &[String], faults: &mut Vec<String>) -> GroupFilter {
+    GroupFilter::parse(written.iter().map(String::as_str).filter(|text| !text.is_empty())).unwrap_or_else(|fault| {
+        faults.push(format!("a visible group is invalid: {fault}"));
+        GroupFilter::default()
+    })
+}
+
+/// Returns the access to tokens of these applications. Empty texts are left out.
+pub(super) fn introspection(apps: &[String]) -> IntrospectionAccess {
+    IntrospectionAccess { apps: apps.iter().filter(|app| !app.is_empty()).cloned().collect() }
+}
+
+/// Checks whether a client may introspect tokens of these applications.
+pub(super) fn check_introspection(
+    client_type: ClientType,
+    access: &IntrospectionAccess,
+    apps: &[App],
+    faults: &mut Vec<String>,
+) {
+    faults.extend(client_rules::check_introspection(client_type).err().map(str::to_owned));
+    faults.extend(introspection_problem(apps, access));
 }
 
 /// Checks that the server has keys of this algorithm.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, SecretTimes, ShownSecret};
 use super::arguments::{SecretExpiry, Setting};
 use super::client_settings::{
-    ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_service, client_secret,
-    service_groups, services, uris,
+    ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_introspection, check_service,
+    client_secret, introspection, service_groups, services, uris, visible_groups,
 };
 use super::command::{ClientCommand, SecretCommand};
 use super::context::{CommandContext, CommandError, PAGE};
@@ -18,8 +18,11 @@ use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, GrantType, MAX_SECRETS,
     SecretsFull,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
+use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
@@ -96,6 +99,9 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         token_limit: new.token_limit,
         level: new.level,
         service: checked.service,
+        visible_groups: checked.visible_groups,
+        backchannel_logout: checked.backchannel_logout,
+        introspection: checked.introspection,
         approval: None,
         disabled: None,
         from_configuration: false,
@@ -120,6 +126,9 @@ struct ParsedClient {
     default_scope: Option<Scope>,
     grant_types: Vec<GrantType>,
     service: Option<ServiceAccess>,
+    visible_groups: GroupFilter,
+    backchannel_logout: Option<BackchannelLogout>,
+    introspection: Option<IntrospectionAccess>,
 }
 
 /// Parses the values of a new client and reports every error at once.
@@ -168,6 +177,16 @@ fn check(new: &NewClient, context: &CommandContext<'_>) -> Result<ParsedClient, 
     if let Some(service) = &service {
         check_service(&new.id, new.client_type, service, apps, &mut faults);
     }
+    let visible_groups = visible_groups(&new.visible_groups, &mut faults);
+    let logout_uri = new
+        .backchannel_logout_uri
+        .as_deref()
+        .and_then(|text| client_rules::logout_uri(text).map_err(|fault| faults.push(fault)).ok());
+    let session_required = new.backchannel_logout_session_required;
+    let introspection = new.introspection.then(|| introspection(&new.introspection_apps));
+    if let Some(access) = &introspection {
+        check_introspection(new.client_type, access, apps, &mut faults);
+    }
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
@@ -183,6 +202,9 @@ fn check(new: &NewClient, context: &CommandContext<'_>) -> Result<ParsedClient, 
         default_scope,
         grant_types,
         service,
+        visible_groups,
+        backchannel_logout: logout_uri.map(|uri| BackchannelLogout { uri, session_required }),
+        introspection,
     })
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::answer::{Answer, RunningServer, ServerWork};
+use crate::answer::{Answer, RunningServer, ServerWork, WaitingLogouts};
 use crate::command::Command;
 use crate::context::{CommandContext, CommandError};
 use crate::execute::{Reload, execute};
@@ -146,6 +146,7 @@ fn work(sealgate: &Sealgate) -> ServerWork {
     let Measurements { signatures, signatures_failed, mean_signature, mean_commit, reload_refused } =
         sealgate.metrics.measurements();
     let milliseconds = |duration: Duration| (duration.as_secs_f64() * 1e6).round() / 1000.0;
+    let (waiting, oldest_seconds) = sealgate.metrics.last_client_logout_queue();
     ServerWork {
         process_id: std::process::id(),
         token_ready: sealgate.issuer.signer().ready(),
@@ -154,6 +155,7 @@ fn work(sealgate: &Sealgate) -> ServerWork {
         signature_milliseconds: milliseconds(mean_signature),
         commit_milliseconds: milliseconds(mean_commit),
         reload_refused,
+        client_logouts: (waiting > 0).then_some(WaitingLogouts { waiting, oldest_seconds }),
     }
 }
 

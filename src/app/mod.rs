@@ -2,6 +2,7 @@
 //! background work.
 
 pub(crate) mod certificates;
+pub mod client_logouts;
 pub(crate) mod counting;
 pub(crate) mod defined_clients;
 pub(crate) mod directories;

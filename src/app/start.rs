@@ -15,7 +15,8 @@ use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, Stop, StopSignal};
 use crate::app::site::Site;
 use crate::app::{
-    certificates, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping, traces, upstreams,
+    certificates, client_logouts, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping,
+    traces, upstreams,
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
@@ -90,7 +91,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
-    let (reading, confirming, fetching) = (own(), own(), own());
+    let (reading, confirming, fetching, signing_out) = (own(), own(), own(), own());
     let challenges = Arc::<Challenges>::default();
     let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
@@ -121,6 +122,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
             Background::new("people", |stop| enrolment::run(people, stop)),
             Background::new("counting", |stop| counting::run(bounded, stop)),
             Background::new("outbox", |stop| outbox::run(mailing, stop)),
+            Background::new("client logouts", |stop| client_logouts::run(signing_out, stop)),
             Background::new("certificate orders", |stop| certificates::run(ordering, presented, stop)),
         ],
         waiting_threads: waiting_threads(config),

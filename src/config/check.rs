@@ -325,6 +325,9 @@ fn tokens(mut section: Section<'_, '_>) -> TokensConfig {
         refresh_token: section.seconds("refresh_token_seconds", 30 * DAY, 1..=366 * DAY),
         refresh_retry: section.seconds("refresh_retry_seconds", 0, 0..=MAX_REFRESH_RETRY),
         groups_scope: section.flag("groups_scope", false),
+        logout_networks: section
+            .texts("logout_networks", "write a list such as [\"10.0.0.0/8\"]", address::recipients)
+            .unwrap_or_default(),
     }
 }
 
@@ -416,6 +419,7 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
         discovery: limit("discovery", 1000),
         jwks: limit("jwks", 1000),
         revoke: limit("revoke", 50),
+        introspect: limit("introspect", 3000),
         logout: limit("logout", 100),
         register: limit("register", 20),
         pages: limit("pages", 3000),

@@ -7,6 +7,7 @@ use super::app::{App, Route};
 use super::app_hosts::AppHosts;
 use super::settings::Config;
 use sealgate_domain::language::Language;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::resource::{DeclaredResource, FoundResource, ResourceAccess, Resources};
 use sealgate_domain::service::ServiceAccess;
@@ -96,6 +97,18 @@ pub fn service_problem(apps: &[App], service: &ServiceAccess) -> Option<String> 
         let known: Vec<_> = app.scopes.iter().map(|scope| scope.name.as_str()).collect();
         let known = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
         Some(format!("the application {name} does not declare the scope {unknown:?}; {known}"))
+    })
+}
+
+/// Returns why a client cannot introspect the tokens of these applications. `None` if it can.
+pub fn introspection_problem(apps: &[App], access: &IntrospectionAccess) -> Option<String> {
+    access.apps.iter().find_map(|name| match apps.iter().find(|app| app.name == *name) {
+        None => Some(format!("{name:?} is not an application; write the name of an [[app]]")),
+        Some(app) if !app.is_resource() => Some(format!(
+            "the application {name} is not a resource, so there are no tokens for it; set its scopes, or \
+             issuer_audience = false"
+        )),
+        Some(_) => None,
     })
 }
 

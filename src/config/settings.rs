@@ -402,6 +402,9 @@ pub struct TokensConfig {
     pub refresh_retry: Duration,
     /// Whether clients can request the scope `groups`, if their registration permits it.
     pub groups_scope: bool,
+    /// Private networks of clients to which logout tokens may be sent.
+    #[serde(serialize_with = "super::serialize::as_debug")]
+    pub logout_networks: Vec<IpNet>,
 }
 
 /// `[keys]`: algorithms and rotation of signing keys.
@@ -457,6 +460,8 @@ pub struct RateLimits {
     pub jwks: RateLimit,
     /// `/oauth/revoke`, per client.
     pub revoke: RateLimit,
+    /// `/oauth/introspect`, per client.
+    pub introspect: RateLimit,
     /// `/oauth/logout`, per client address.
     pub logout: RateLimit,
     /// `/oauth/register`, per client address.

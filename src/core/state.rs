@@ -1,8 +1,8 @@
 //! State of a running node, which all request handlers share, and errors at startup.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -26,7 +26,7 @@ use crate::tokens::trusted::TrustedIssuers;
 use crate::user_list::UserLists;
 use sealgate_config::Config;
 use sealgate_domain::answers::ProcessId;
-use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client::{Client, ClientFeature, ClientId};
 use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::mail::MailKind;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -96,6 +96,9 @@ pub struct Sealgate {
     pub audit: Arc<AuditLog>,
     /// Log of this process's answers to refreshes.
     pub answers: Arc<Answers>,
+    /// Whether clients need each feature, by number of the feature, and [`Store::clients_counter`] before
+    /// that was read.
+    client_features: Arc<[Mutex<Option<(u64, bool)>>; ClientFeature::COUNT]>,
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
@@ -172,6 +175,7 @@ impl Parts {
             audit: Arc::new(AuditLog::new(&config.audit)),
             answers: Arc::new(Answers::new(ProcessId::from_bytes(random(entropy.as_ref())))),
             store: Arc::new(store),
+            client_features: Arc::default(),
             clock,
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
@@ -264,6 +268,30 @@ impl Sealgate {
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
+    }
+
+    /// Returns whether a registered client needs this feature. Reads the store only if clients have
+    /// changed. While the store cannot be read, returns the last result.
+    pub async fn has_client_with(&self, feature: ClientFeature) -> bool {
+        let last = &self.client_features[feature as usize];
+        // The counter is read before the clients, so that a later change is noticed.
+        let counter = self.store.clients_counter();
+        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, found)) = known
+            && at == counter
+        {
+            return found;
+        }
+        match self.store.has_client_with(feature).await {
+            Ok(found) => {
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((counter, found));
+                found
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot read which features clients need");
+                known.is_some_and(|(_, found)| found)
+            }
+        }
     }
 
     /// Returns whether e-mail can be sent. This requires a mail server and a data key.

@@ -102,13 +102,15 @@ pub enum AuditKind {
     DirectoryLossAccepted,
     /// A queued message was retried or deleted, or a test message was sent.
     MailChanged,
+    /// A client did not accept the logout token of an ended session.
+    LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -158,6 +160,7 @@ impl AuditKind {
         Self::KeysChanged,
         Self::DirectoryLossAccepted,
         Self::MailChanged,
+        Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
     ];
 
@@ -213,6 +216,7 @@ impl AuditKind {
             Self::KeysChanged => "keys_changed",
             Self::DirectoryLossAccepted => "directory_loss_accepted",
             Self::MailChanged => "mail_changed",
+            Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::assertion_source::AssertionSource;
 use crate::assurance::AssuranceLevel;
+use crate::client_logout::BackchannelLogout;
+use crate::group_filter::GroupFilter;
+use crate::oauth::introspection::IntrospectionAccess;
 use crate::oauth::jwk_set::Algorithm;
 use crate::rate_limit::RateLimit;
 use crate::redirect_uri::RedirectUri;
@@ -387,6 +390,16 @@ pub struct Client {
     /// an operator can grant it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceAccess>,
+    /// Groups of users that the client sees, if it may request the scope `groups`. Only an operator can
+    /// set it.
+    #[serde(default, skip_serializing_if = "GroupFilter::is_empty")]
+    pub visible_groups: GroupFilter,
+    /// Where the client receives logout tokens. `None` if it receives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backchannel_logout: Option<BackchannelLogout>,
+    /// Permission to introspect tokens. `None` if it has none. Only an operator can grant it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introspection: Option<IntrospectionAccess>,
     /// Approval by an administrator. A client that an operator created needs no approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ClientDecision>,
@@ -400,10 +413,34 @@ pub struct Client {
     pub from_configuration: bool,
 }
 
+/// Feature of the server that exists only if a client needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientFeature {
+    /// Logout tokens to clients.
+    BackchannelLogout,
+    /// The introspection endpoint.
+    Introspection,
+    /// Client authentication with signed assertions.
+    Assertions,
+}
+
+impl ClientFeature {
+    /// Number of features.
+    pub const COUNT: usize = 3;
+}
+
 /// Maximum of [`Client::refresh_retry_seconds`]. A client that lost an answer retries soon.
 pub const MAX_REFRESH_RETRY: u64 = 300;
 
 impl Client {
+    /// Returns the features of the server that this client needs.
+    pub fn features(&self) -> impl Iterator<Item = ClientFeature> {
+        let logout = self.backchannel_logout.as_ref().map(|_| ClientFeature::BackchannelLogout);
+        let introspection = self.introspection.as_ref().map(|_| ClientFeature::Introspection);
+        let assertions = self.uses_assertions().then_some(ClientFeature::Assertions);
+        logout.into_iter().chain(introspection).chain(assertions)
+    }
+
     /// Returns whether the client is enabled.
     pub fn is_enabled(&self) -> bool {
         self.state == ClientState::Enabled

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
+use crate::client_logout::{ClientLogout, SessionClient};
 use crate::id::Id;
 use crate::secret::{Sealed, Secret, SecretHash, from_base64url};
 use crate::source::SourceName;
@@ -194,9 +195,27 @@ pub struct Session {
     /// User agent at sign-in, truncated to 200 characters.
     #[serde(default)]
     pub user_agent: String,
+    /// Clients that received ID tokens in this session and get a logout token at its end. At most
+    /// [`crate::client_logout::MAX_SESSION_CLIENTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<SessionClient>,
 }
 
 impl Session {
+    /// Returns the logouts that are due if this session becomes `next`, or ends. They are for clients
+    /// of users who are no longer signed in. A session that moves to another id ends for all clients.
+    pub fn logouts(&self, next: Option<&Self>) -> Vec<ClientLogout> {
+        let is_over =
+            |of: &&SessionClient| next.is_none_or(|next| next.id != self.id || next.sign_in_of(of.subject).is_none());
+        self.clients.iter().filter(is_over).map(|of| ClientLogout::new(self.id, of)).collect()
+    }
+
+    /// Removes the clients of users who are no longer signed in.
+    pub fn forget_clients_of_others(&mut self) {
+        let subjects: Vec<Subject> = self.sign_ins.iter().map(|sign_in| sign_in.subject).collect();
+        self.clients.retain(|of| subjects.contains(&of.subject));
+    }
+
     /// Returns whether the session is valid at `now` under the current setting.
     pub fn is_live(&self, now: UnixTime, keep: KeepSignedIn) -> bool {
         now < self.ends_at(keep)
@@ -316,6 +335,7 @@ pub struct AppSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::ClientId;
 
     fn password(subject: Subject, at: u64) -> SignIn {
         SignIn::by_password(subject, UnixTime::from_seconds(at))
@@ -334,6 +354,7 @@ mod tests {
             kept_until: None,
             address: IpAddr::from([127, 0, 0, 1]),
             user_agent: String::new(),
+            clients: Vec::new(),
         }
     }
 
@@ -417,6 +438,25 @@ mod tests {
         assert_eq!(after(&[(anna, kept_until), (ben, None)]), None);
         assert_eq!(after(&[(ben, kept_until)]), None);
         assert_eq!(after(&[(anna, Some(now)), (anna, None)]), None);
+    }
+
+    #[test]
+    fn only_users_who_leave_are_signed_out_at_clients() {
+        let [anna, ben] = [1, 2].map(|byte| Subject::from_random([byte; 16]));
+        let of = |subject| SessionClient { client: ClientId::parse("wiki").unwrap(), subject };
+        let mut session = session(&cookie(1), anna);
+        session.sign_ins.push(password(ben, 1));
+        session.clients = vec![of(anna), of(ben)];
+        let subjects = |logouts: Vec<ClientLogout>| logouts.iter().map(|logout| logout.subject).collect::<Vec<_>>();
+        assert_eq!(subjects(session.logouts(None)), [anna, ben]);
+        assert_eq!(subjects(session.logouts(Some(&session))), []);
+        let mut next = session.clone();
+        next.sign_ins.remove(0);
+        assert_eq!(subjects(session.logouts(Some(&next))), [anna]);
+        next.forget_clients_of_others();
+        assert_eq!(next.clients, [of(ben)]);
+        let moved = Session { id: SessionId::from_bytes([8; 16]), ..session.clone() };
+        assert_eq!(subjects(session.logouts(Some(&moved))), [anna, ben]);
     }
 
     #[test]

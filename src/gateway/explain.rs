@@ -27,6 +27,7 @@ use sealgate_config::{Access, App, AppHosts, AuthorizationHeader, Config, LoginA
 use sealgate_core::tokens::bearer::{Bearer, BearerHolder};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod, AuthenticationStep, AuthenticationSteps};
 use sealgate_domain::client::ClientId;
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
 use sealgate_domain::oauth::trusted_token::Foreign;
 use sealgate_domain::scope::Scope;
@@ -295,6 +296,7 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 claims: claims.as_ref().clone(),
                 holder: holder.clone(),
                 vouched_for: *vouched_for,
+                visible_groups: GroupFilter::default(),
             };
             Credential::Bearer(Arc::new(bearer), required)
         }

@@ -613,6 +613,7 @@ mod tests {
             holder: BearerHolder::User(Arc::new(anna())),
             client: ClientId::parse("c1").unwrap(),
             vouched_for: true,
+            visible_groups: Default::default(),
         };
         Credential::Bearer(Arc::new(bearer), required)
     }

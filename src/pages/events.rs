@@ -210,6 +210,7 @@ impl Words {
             AuditKind::KeysChanged => self.event_keys_changed(),
             AuditKind::DirectoryLossAccepted => self.event_directory_loss_accepted(),
             AuditKind::MailChanged => self.event_mail_changed(),
+            AuditKind::LogoutNotAccepted => self.event_logout_not_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
         }
     }

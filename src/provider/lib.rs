@@ -70,6 +70,7 @@ enum Endpoint {
     Token,
     UserInfo,
     Revoke,
+    Introspect,
     Logout,
     ConfirmLogout,
     SignedOut,
@@ -138,6 +139,7 @@ const ROUTES: &[ProviderRoute] = &[
     json("/oauth/token",                            Endpoint::Token,        "token",        POST,     None),
     json("/oauth/userinfo",                         Endpoint::UserInfo,     "userinfo",     GET_POST, None),
     json("/oauth/revoke",                           Endpoint::Revoke,       "revoke",       POST,     None),
+    program("/oauth/introspect",                    Endpoint::Introspect,   "introspect"),
     metadata("/oauth/register",                     Endpoint::Register,     "register",     POST),
     metadata("/oauth/register/*",                   Endpoint::Registration, "registration", MANAGE),
     page("/oauth/authorize",                        Endpoint::Authorize,    "authorize",    GET_POST, Bucket::Authorize),
@@ -325,6 +327,7 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 
 - **JSON** endpoints are for programs and allow CORS requests without credentials. **Pages** are for browsers.
 - A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
+- `/oauth/introspect` exists only while a client may introspect tokens.
 - The paths of the console exist only with `console.enabled`.
 - `/oauth/upstream/*/…` exist only with `[[upstream]]`; `*` is its name. `jwks.json` has the public key of its `client_key`.
 - `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
@@ -494,7 +497,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
     }
     match route.endpoint {
         Endpoint::Nothing => Err(NO_PAGE),
-        Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx),
+        Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx).await,
         Endpoint::Jwks => protocol::discovery::jwks_endpoint(ctx).await,
         Endpoint::Keys => protocol::discovery::keys_endpoint(ctx).await,
         Endpoint::UpstreamJwks => protocol::discovery::upstream_jwks_endpoint(ctx).await,
@@ -525,6 +528,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Token => protocol::token::token_endpoint(ctx).await,
         Endpoint::UserInfo => protocol::userinfo::userinfo_endpoint(ctx).await,
         Endpoint::Revoke => protocol::revoke::revocation_endpoint(ctx).await,
+        Endpoint::Introspect => protocol::introspect::introspection_endpoint(ctx).await,
         Endpoint::Logout => protocol::logout::end_session_endpoint(ctx).await,
         Endpoint::ConfirmLogout => protocol::logout::confirm(ctx).await,
         Endpoint::SignedOut => protocol::logout::signed_out(ctx),

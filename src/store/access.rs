@@ -112,6 +112,8 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
         Some(Table::Grant) if read::<Grant>(key, after).is_some_and(|grant| grant.is_active()) => {}
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
+        // Nodes cache which features clients need.
+        Some(Table::Index) => moves.extend(table::is_of_client_features(key).then_some(Counter::Clients)),
         Some(
             Table::Code
             | Table::Expiry
@@ -126,14 +128,14 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::Email
             | Table::Username
             | Table::SourceLink
-            | Table::Index
             | Table::Outbox
             | Table::DeadMail
             | Table::SentMail
             | Table::NoticeCount
             | Table::PendingRegistration
             | Table::Revocation
-            | Table::Submission,
+            | Table::Submission
+            | Table::ClientLogout,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -154,6 +156,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
         Some(Table::AppSession) => moves.push(owner(key, before, |session: &AppSession| session.subject)),
         Some(Table::Grant) => moves.push(owner(key, before, |grant: &Grant| grant.subject)),
         Some(Table::Meta) => moves.extend(is_of_key_ring(key).then_some(Counter::Keys)),
+        // Nodes cache which features clients need.
+        Some(Table::Index) => moves.extend(table::is_of_client_features(key).then_some(Counter::Clients)),
         // No cached decision depends on the other tables. Codes, forms and consents are not cached.
         // Access under a consent ends with its grant. Deleting the revocation of a token restores
         // no access, because the token has expired.
@@ -172,14 +176,14 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Email
             | Table::Username
             | Table::SourceLink
-            | Table::Index
             | Table::Outbox
             | Table::DeadMail
             | Table::SentMail
             | Table::NoticeCount
             | Table::PendingRegistration
             | Table::Revocation
-            | Table::Submission,
+            | Table::Submission
+            | Table::ClientLogout,
         ) => {}
         None => moves.push(Counter::Everything),
     }
@@ -228,10 +232,11 @@ fn of_session(key: &Key, before: Option<&Value>, after: Option<&Value>, moves: &
     moves.extend(people.map(|sign_in| Counter::User(counter_of_user(sign_in.subject))));
 }
 
-/// Returns the session without the parts that no access depends on.
+/// Returns the session without the parts that no access depends on. Clients that receive logout
+/// tokens are such a part.
 fn without_use(session: &Session) -> Session {
     let sign_ins = session.sign_ins.iter().map(SignIn::without_upstream).collect();
-    Session { last_seen_at: session.created_at, sign_ins, ..session.clone() }
+    Session { last_seen_at: session.created_at, sign_ins, clients: Vec::new(), ..session.clone() }
 }
 
 /// Returns the counter of the user whose identifier is at the end of this key.

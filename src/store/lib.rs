@@ -56,6 +56,7 @@ pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredenti
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;
 pub use subjects::audit::AuditRecord;
+pub use subjects::client_logouts::{ClientLogoutCounts, MAX_WAITING_LOGOUTS};
 pub use subjects::console_counts::ConsoleCounts;
 pub use subjects::definitions::{ClientDefinition, ClientsDefined, DefineOutcome};
 pub use subjects::factors::FactorsChanged;
@@ -144,6 +145,10 @@ pub struct Store {
     pending_registrations: Arc<BoundedCount>,
     /// Number of queued e-mails.
     outbox: Arc<BoundedCount>,
+    /// Number of queued logouts at clients.
+    client_logouts: Arc<BoundedCount>,
+    /// Number of logouts that were dropped since the last report, because the queue was full.
+    dropped_logouts: Arc<AtomicU64>,
     /// Number of the next revocation that this process opens.
     revocations: Arc<AtomicU64>,
     trail: Arc<AuditCounts>,
@@ -171,6 +176,7 @@ impl Store {
         if !store.interactions.is_followed() {
             store.interactions.set(store.count_interactions().await?);
             store.outbox.set(store.count(Table::Outbox).await?);
+            store.client_logouts.set(store.count(Table::ClientLogout).await?);
             store.pending_registrations.set(store.count(Table::PendingRegistration).await?);
         }
         Ok(store)
@@ -199,6 +205,8 @@ impl Store {
             registrations: Arc::default(),
             pending_registrations: Arc::default(),
             outbox: Arc::default(),
+            client_logouts: Arc::default(),
+            dropped_logouts: Arc::default(),
             // Start at random, because another process may open a revocation of the same user in
             // the same second.
             revocations: Arc::new(AtomicU64::new(RandomState::new().build_hasher().finish())),

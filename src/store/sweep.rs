@@ -13,6 +13,7 @@ use crate::engine::{Changes, EngineError, Expect, Key, Value};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
+use crate::subjects::client_logouts::index_features;
 use crate::subjects::interactions::{kept_until, pending_entry};
 use crate::subjects::revocations::Revocation;
 use crate::subjects::{grants, sessions};
@@ -303,11 +304,12 @@ impl Store {
         }
         // If the client redeems a code at the same time, its request first records the use of the
         // client. So either that commit or this one conflicts.
-        let changes = Changes {
+        let mut changes = Changes {
             expect: vec![client.unchanged()],
             delete: vec![due.entry.clone(), client.key().clone()],
             ..Changes::default()
         };
+        index_features(&mut changes, Some(&client.value), None);
         if self.commit(fence.around(changes)).await? == Committed::Conflict {
             swept.rescheduled += 1;
             return Ok(false);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use ipnet::IpNet;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
@@ -98,6 +99,28 @@ impl Web {
     pub fn for_strangers(timeout: Duration, max_bytes: u64) -> Result<Self, String> {
         let config = settings(timeout, None)?.proxy(None).build();
         Ok(Self { agent: Agent::with_parts(config, DefaultConnector::default(), PublicResolver::default()), max_bytes })
+    }
+
+    /// Creates a client like [`Web::for_strangers`] that also connects to addresses in these networks.
+    /// Connections are not kept open.
+    ///
+    /// # Errors
+    /// One line, if the authorities cannot be read.
+    pub fn for_clients(timeout: Duration, networks: &[IpNet]) -> Result<Self, String> {
+        let config = settings(timeout, None)?.proxy(None).max_idle_connections(0).build();
+        let resolver = PublicResolver::with_networks(networks);
+        Ok(Self { agent: Agent::with_parts(config, DefaultConnector::default(), resolver), max_bytes: 0 })
+    }
+
+    /// Sends a form, and returns the status of the response. Does not read its body, and follows no
+    /// redirect.
+    ///
+    /// # Errors
+    /// One line without the URL and the form.
+    pub fn post_form(&self, url: &str, form: &str) -> Result<u16, String> {
+        let request = self.agent.post(url).config().http_status_as_error(false).build();
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        request.send(form).map(|response| response.status().as_u16()).map_err(|error| error.to_string())
     }
 
     /// Fetches the document at `url`.

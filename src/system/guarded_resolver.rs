@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use http::Uri;
+use ipnet::IpNet;
 use ureq::Error;
 use ureq::config::Config;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -67,12 +68,26 @@ impl Resolver for GuardedResolver {
     }
 }
 
-/// Resolver that accepts only public addresses.
+/// Resolver that accepts only public addresses, and addresses in listed networks.
 ///
 /// The connection uses the addresses that this resolver returns, so a name cannot resolve to another
 /// address afterwards.
 #[derive(Debug, Default)]
-pub(crate) struct PublicResolver(DefaultResolver);
+pub(crate) struct PublicResolver {
+    resolver: DefaultResolver,
+    networks: Vec<IpNet>,
+}
+
+impl PublicResolver {
+    /// Creates a resolver that also accepts addresses in these networks.
+    pub(crate) fn with_networks(networks: &[IpNet]) -> Self {
+        Self { resolver: DefaultResolver::default(), networks: networks.to_vec() }
+    }
+
+    fn accepts(&self, address: IpAddr) -> bool {
+        is_public(address) || self.networks.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+}
 
 /// A host does not have public addresses only.
 #[derive(Debug)]
@@ -88,8 +103,8 @@ impl std::error::Error for NotPublic {}
 
 impl Resolver for PublicResolver {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
-        let resolved = self.0.resolve(uri, config, timeout)?;
-        match resolved.iter().map(SocketAddr::ip).find(|address| !is_public(*address)) {
+        let resolved = self.resolver.resolve(uri, config, timeout)?;
+        match resolved.iter().map(SocketAddr::ip).find(|address| !self.accepts(*address)) {
             Some(address) => Err(Error::Other(Box::new(NotPublic(address)))),
             None => Ok(resolved),
         }
@@ -206,6 +221,20 @@ mod tests {
             assert!(resolve(uri).unwrap_err().to_string().contains("is not public"), "{uri}");
         }
         assert!(resolve("https://1.1.1.1/x").is_ok());
+        let networks = ["10.0.0.0/8", "::1/128"].map(|network| network.parse().unwrap());
+        let resolver = PublicResolver::with_networks(&networks);
+        for (uri, is_accepted) in [
+            ("https://10.1.2.3/x", true),
+            ("https://[::ffff:10.0.0.1]/x", true),
+            ("https://[::1]/x", true),
+            ("https://1.1.1.1/x", true),
+            ("https://127.0.0.1/x", false),
+            ("https://192.168.0.1/x", false),
+            ("https://169.254.169.254/x", false),
+        ] {
+            let resolved = resolver.resolve(&uri.parse().unwrap(), &Config::default(), NextTimeout::default());
+            assert_eq!(resolved.is_ok(), is_accepted, "{uri}");
+        }
     }
 
     #[test]

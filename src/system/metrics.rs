@@ -1,6 +1,7 @@
 //! All Prometheus metrics, each declared once. Label values come from enums or the configuration,
 //! never from a request.
 
+mod client_logouts;
 mod cluster;
 mod directories;
 mod limits;
@@ -22,6 +23,7 @@ use prometheus::{
 };
 
 use crate::log;
+use client_logouts::ClientLogoutSeries;
 use cluster::ClusterSeries;
 use directories::DirectorySeries;
 use limits::LimitSeries;
@@ -35,6 +37,7 @@ use traces::TraceSeries;
 use upstreams::UpstreamSeries;
 use users::FactorSeries;
 
+pub use client_logouts::ClientLogoutOutcome;
 pub use directories::{DirectoryReadOutcome, DirectorySignInOutcome};
 pub use limits::BlockOutcome;
 pub use mail::MailOutcome;
@@ -94,6 +97,7 @@ pub struct Metrics {
     leases: IntGaugeVec,
     factors: FactorSeries,
     mails: MailSeries,
+    client_logouts: ClientLogoutSeries,
     cluster: ClusterSeries,
     directories: DirectorySeries,
     openid_providers: OpenIdProviderSeries,
@@ -348,6 +352,7 @@ impl Metrics {
             leases: leases(&registry)?,
             factors: FactorSeries::new(&registry)?,
             mails: MailSeries::new(&registry)?,
+            client_logouts: ClientLogoutSeries::new(&registry)?,
             cluster: ClusterSeries::new(&registry)?,
             directories: DirectorySeries::new(&registry)?,
             openid_providers: OpenIdProviderSeries::new(&registry)?,
@@ -380,6 +385,7 @@ impl Metrics {
         }
         self.factors.init_labels();
         self.mails.init_labels();
+        self.client_logouts.init_labels();
         self.limits.init_labels();
         self.tls.init_labels();
         self.traces.init_labels();
@@ -608,6 +614,22 @@ impl Metrics {
     /// `oldest` is the age of the oldest message in the queue, in seconds.
     pub fn outbox(&self, waiting: usize, dead: usize, oldest: u64) {
         self.mails.outbox(waiting, dead, oldest);
+    }
+
+    /// Counts logout tokens to clients.
+    pub fn client_logouts(&self, outcome: ClientLogoutOutcome, number: u64) {
+        self.client_logouts.count(outcome, number);
+    }
+
+    /// Records the size of the queue of logout tokens. `oldest` is the time since the first attempt of
+    /// the oldest one, in seconds.
+    pub fn client_logout_queue(&self, waiting: usize, oldest: u64) {
+        self.client_logouts.queue(waiting, oldest);
+    }
+
+    /// Returns the last recorded size of the queue of logout tokens, and the age of its oldest one.
+    pub fn last_client_logout_queue(&self) -> (u64, u64) {
+        self.client_logouts.last_queue()
     }
 
     /// Counts a replay of a used code or a rotated refresh token.

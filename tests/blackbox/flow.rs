@@ -83,7 +83,7 @@ impl Client<'_> {
     }
 
     /// Verifies a token with the published key that it names, and returns its claims.
-    async fn verified(&self, token: &str) -> Value {
+    pub(super) async fn verified(&self, token: &str) -> Value {
         let keys: Value =
             self.browser.client().get(self.instance.url("/oauth/jwks")).send().await.unwrap().json().await.unwrap();
         let (input, signature) = token.rsplit_once('.').unwrap();

@@ -14,6 +14,8 @@ mod configuration;
 mod factors;
 #[path = "../support/foreign.rs"]
 mod foreign;
+#[path = "../support/logout_receiver.rs"]
+mod logout_receiver;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
 #[path = "../support/openid_provider.rs"]
@@ -41,6 +43,7 @@ mod algorithms;
 mod attestation;
 mod backup;
 mod bodies;
+mod client_logout;
 mod cluster;
 mod cluster_check;
 mod cluster_keys;

@@ -118,6 +118,7 @@ pub(crate) async fn sign_in(store: &Store, subject: Subject, number: u8) -> Sess
         kept_until: None,
         address: IpAddr::from([192, 0, 2, 7]),
         user_agent: "Browser/1".to_owned(),
+        clients: Vec::new(),
     };
     store.begin_session(&session).await.unwrap();
     session.id

@@ -24,6 +24,8 @@ host = "wiki.localhost"
 upstreams = ["http://127.0.0.1:$rp"]
 scopes = { "wiki:read" = "Read pages", "wiki:write" = "Change pages" }
 alg = "ES256"
+[tokens]
+logout_networks = ["127.0.0.1", "::1"]
 [registration]
 mode = "open"
 # Not every resolver supports names below localhost.
@@ -82,6 +84,14 @@ for algorithm in PS256 ES256 EdDSA; do
     secret=$(sealgate client add "web-$algorithm" --name "Web $algorithm" --type confidential "${uris[@]}" \
         --id-token-signed-response-alg "$algorithm" --json | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
     export "SECRET_$algorithm=$secret"
+done
+
+# Clients that receive logout tokens and introspect tokens.
+for algorithm in RS256 ES256; do
+    secret=$(sealgate client add "leaver-$algorithm" --name "Leaver $algorithm" --type confidential "${uris[@]}" \
+        --id-token-signed-response-alg "$algorithm" --backchannel-logout-uri "http://localhost:$rp/backchannel-logout" \
+        --introspection --introspection-app wiki --json | sed -n 's/.*"client_secret": *"\([^"]*\)".*/\1/p')
+    export "LEAVER_$algorithm=$secret"
 done
 
 serve

@@ -52,7 +52,8 @@ fn every_setting_of_a_client_is_read() {
          default_scope = \"openid\"\ngrant_types = [\"authorization_code\"]\nconsent = \"implied\"\n\
          description = \"What we know\"\nclient_uri = \"https://wiki.test/\"\ninitiate_login_uri = \"https://wiki.test/l\"\n\
          tos_uri = \"https://wiki.test/t\"\npolicy_uri = \"https://wiki.test/p\"\ndefault_max_age_seconds = 60\n\
-         refresh_retry_seconds = 10\ntoken_limit = \"none\"\nlevel = \"2\"\nadopt = true",
+         refresh_retry_seconds = 10\ntoken_limit = \"none\"\nlevel = \"2\"\nadopt = true\n\
+         backchannel_logout_uri = \"http://127.0.0.1:81/out\"\nbackchannel_logout_session_required = true",
     );
     let config = parse(&text);
     let client = &config.clients[0].client;
@@ -63,6 +64,8 @@ fn every_setting_of_a_client_is_read() {
     assert_eq!(client.default_scope().unwrap().to_string(), "openid");
     assert_eq!(client.details.policy_uri.as_deref(), Some("https://wiki.test/p"));
     assert!(config.clients[0].adopt);
+    let logout = client.backchannel_logout.as_ref().unwrap();
+    assert_eq!((logout.uri.as_str(), logout.session_required), ("http://127.0.0.1:81/out", true));
 }
 
 #[test]
@@ -106,6 +109,28 @@ fn faults_of_a_client_name_the_key_and_the_remedy() {
         (
             client("token_limit = 0"),
             "client[0].token_limit: 0 is out of range; write a whole number from 1 to 1000000, or",
+        ),
+        (
+            client("backchannel_logout_uri = \"http://wiki.test/out\""),
+            "client[0].backchannel_logout_uri: the back-channel logout URI \"http://wiki.test/out\" is invalid",
+        ),
+        (
+            client("backchannel_logout_uri = \"https://wiki.test/out#x\""),
+            "client[0].backchannel_logout_uri: the back-channel logout URI \"https://wiki.test/out#x\" is invalid",
+        ),
+        (
+            client("backchannel_logout_session_required = true"),
+            "client[0].backchannel_logout_session_required: has no effect without backchannel_logout_uri; set both",
+        ),
+        (client("visible_groups = [\"*\"]"), "client[0].visible_groups: \"*\" is not a group; write a name such as"),
+        (client("introspection = true"), "client[0].introspection: only a confidential client can introspect tokens"),
+        (
+            client("introspection_apps = [\"wiki\"]"),
+            "client[0].introspection_apps: has no effect without introspection",
+        ),
+        (
+            confidential(&format!("secret_hash = \"{}\"\nintrospection = true\nintrospection_apps = [\"x\"]", hash())),
+            "client[0].introspection_apps: \"x\" is not an application; write the name of an [[app]]",
         ),
         (client("level = \"4\""), "client[0].level: \"4\" is not a level; write"),
         (
@@ -278,6 +303,9 @@ fn a_reload_names_each_changed_key_of_a_client() {
         ("refresh_retry_seconds = 7", "refresh_retry_seconds"),
         ("token_limit = 7", "token_limit"),
         ("level = \"3\"", "level"),
+        ("introspection = true", "introspection"),
+        ("visible_groups = [\"staff\"]", "visible_groups"),
+        ("backchannel_logout_uri = \"https://wiki.test/out\"", "backchannel_logout_uri"),
         ("adopt = true", "adopt"),
     ] {
         let name = line.split(' ').next().unwrap();

@@ -35,6 +35,8 @@ fn six_keys_are_enough() {
         requests([limits.revoke, limits.logout, limits.register, limits.sign_ins, limits.pages]),
         [50, 100, 20, 600, 3000]
     );
+    assert_eq!(limits.introspect.requests(), Some(3000));
+    assert!(config.tokens.logout_networks.is_empty());
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 64] = [
+const RELOADABLE: [&str; 66] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -149,6 +149,7 @@ const RELOADABLE: [&str; 64] = [
     "tokens.refresh_token_seconds",
     "tokens.refresh_retry_seconds",
     "tokens.groups_scope",
+    "tokens.logout_networks",
     "sessions.idle_seconds",
     "sessions.absolute_seconds",
     "sessions.interaction_seconds",
@@ -162,6 +163,7 @@ const RELOADABLE: [&str; 64] = [
     "rate_limits.jwks",
     "rate_limits.revoke",
     "rate_limits.logout",
+    "rate_limits.introspect",
     "rate_limits.register",
     "rate_limits.pages",
     "login.failures_per_account",
@@ -269,6 +271,8 @@ fn differences_are_listed_in_the_order_of_the_sections() {
     let words = [
         ("app_passwords = true", "app_passwords = false"),
         ("application_tokens = true", "application_tokens = false"),
+        // The client of the example introspects tokens of an application.
+        ("introspection = false", "introspection = true"),
         // The path of the example is public.
         ("resource = true", "resource = false"),
         ("\"https://id.example.com\"", "\"https://other.example.com\""),

@@ -60,6 +60,7 @@ fn session() -> Session {
         idle_seconds: 3600,
         kept_until: None,
         user_agent: "Browser".into(),
+        clients: Vec::new(),
         address: "192.0.2.1".parse().unwrap(),
     }
 }

@@ -35,6 +35,11 @@ async fn add(provider: &Provider, id: &str) -> String {
         level: None,
         services: Vec::new(),
         service_groups: Vec::new(),
+        visible_groups: Vec::new(),
+        introspection: false,
+        introspection_apps: Vec::new(),
+        backchannel_logout_uri: None,
+        backchannel_logout_session_required: false,
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
     let answer = execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();

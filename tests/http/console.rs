@@ -6,6 +6,7 @@ mod apps;
 mod audit;
 mod bulk;
 mod check_access;
+mod client_logout;
 mod client_secrets;
 mod confirmation;
 mod defined;

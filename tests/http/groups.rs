@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::scope::{Scope, ScopeValue};
 use serde_json::{Value, json};
 
@@ -93,4 +94,28 @@ async fn a_self_registered_client_cannot_get_the_groups_scope() {
     let json = [("content-type", "application/json")];
     let reply = provider.request("POST", "/oauth/register", &json, &body).await;
     assert_eq!((reply.status, &reply.json()["scope"]), (201, &"openid".into()));
+}
+
+#[tokio::test]
+async fn a_client_sees_only_its_listed_groups() {
+    let provider = Provider::with(ON).await;
+    may_ask(&provider, "c1").await;
+    may_ask(&provider, "c2").await;
+    let filter = GroupFilter::parse(["wiki-*", "staff"]).unwrap();
+    provider.change_client("c1", |client| client.visible_groups = filter.clone()).await;
+    // More than fits into a token: the client sees only few of them.
+    let others = (0..400).map(|number| format!("a group of somebody else {number}"));
+    let own = ["staff", "wiki", "wiki-editors", "staff-2"].map(str::to_owned);
+    put_anna_into(&provider, own.into_iter().chain(others)).await;
+    let browser = provider.browser();
+    let page = browser.open(&provider.c1().authorize(&[("scope", "openid groups")])).await;
+    let consent = browser.sign_in(&page, "anna@example.test").await;
+    assert!(consent.text().contains("wiki-editors") && !consent.text().contains("somebody else"), "{consent:?}");
+    let tokens = provider.c1().tokens("openid groups offline_access").await;
+    let expected = [(); 3].map(|()| json!(["staff", "wiki-editors"]));
+    assert_eq!(told(&provider, &tokens).await, expected);
+    let refreshed = Tokens::of(&provider.c1().refresh(&tokens.refresh).await);
+    assert_eq!(told(&provider, &refreshed).await, expected);
+    let [id_token, access_token, info] = told(&provider, &provider.c2().tokens("openid groups").await).await;
+    assert_eq!((id_token, access_token, info.as_array().unwrap().len()), (Value::Null, Value::Null, 404));
 }

@@ -15,6 +15,8 @@ mod factors;
 mod foreign;
 #[path = "../support/foreign_hashes.rs"]
 mod foreign_hashes;
+#[path = "../support/logout_receiver.rs"]
+mod logout_receiver;
 #[path = "../support/mail_server.rs"]
 mod mail_server;
 #[path = "../support/meddler.rs"]
@@ -52,6 +54,7 @@ mod client_assertions;
 mod client_auth;
 mod client_credentials;
 mod client_documents;
+mod client_logout;
 mod clock;
 mod cluster;
 mod cluster_limits;
@@ -66,6 +69,7 @@ mod home;
 mod imported;
 mod interaction;
 mod interrupted;
+mod introspection;
 mod invitation_page;
 mod invitations;
 mod jwks;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use sealgate_domain::client_logout::BackchannelLogout;
+use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::source::SourceName;
 use sealgate_store::engine::Engine;
@@ -528,4 +530,25 @@ async fn a_logout_token_names_a_user_also_if_the_id_is_another_claim() {
     assert!(is_sign_in(&page), "{page:?}");
     assert!(!is_sign_in(&other.open("/account").await));
     assert_eq!(send_logout(&world, &json!({})).await, 400);
+}
+
+#[tokio::test]
+async fn a_logout_token_of_the_provider_signs_its_user_out_at_clients() {
+    let world = World::start("", "").await;
+    let browser = world.provider.browser();
+    let uri = RedirectUri::parse("https://rp.test/logout").unwrap();
+    let logout = BackchannelLogout { uri, session_required: false };
+    world.provider.change_client("c1", |client| client.backchannel_logout = Some(logout.clone())).await;
+    let tokens = world.tokens(&browser).await;
+    let subject = world.session(&browser).await.sign_ins[0].subject;
+    add_otto(&world, &browser).await;
+    assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
+    let store = &world.provider.sealgate.store;
+    let queued = store.next_client_logout(None).await.unwrap().unwrap();
+    let sid = jwt_claims(&tokens.id)["sid"].clone();
+    assert_eq!((queued.value.subject, json!(queued.value.sid)), (subject, sid));
+    // Otto has no tokens of the client.
+    assert!(store.remove_client_logout(&queued).await.unwrap());
+    assert_eq!(send_logout(&world, &json!({ "sid": "session-2" })).await, 200);
+    assert!(store.next_client_logout(None).await.unwrap().is_none());
 }

@@ -10,7 +10,10 @@ use sealgate_domain::client::{
     AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType,
     ConsentRule,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::factors::FactorKind;
+use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
@@ -81,6 +84,12 @@ fn client(sample: &Sample, public: bool) -> Client {
             apps: BTreeMap::from([("wiki".to_owned(), BTreeSet::from(["wiki:read".to_owned()]))]),
             groups: BTreeSet::from(["backup".to_owned()]),
         }),
+        visible_groups: GroupFilter::default(),
+        backchannel_logout: Some(BackchannelLogout {
+            uri: RedirectUri::of_application("https://rp.test/logout"),
+            session_required: true,
+        }),
+        introspection: Some(IntrospectionAccess { apps: BTreeSet::from(["wiki".to_owned()]) }),
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
         from_configuration: false,
@@ -181,10 +190,10 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             new_secret: secret,
             issuer: "https://id.example.com",
-            refused: own.then_some(if client.uses_assertions() {
-                ClientRefusal::UnusableKeys
-            } else {
-                ClientRefusal::TooManySecrets
+            refused: Some(match (own, client.uses_assertions()) {
+                (true, true) => ClientRefusal::UnusableKeys,
+                (true, false) => ClientRefusal::TooManySecrets,
+                (false, _) => ClientRefusal::LogoutUri,
             }),
         })
     };

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use sealgate_core::password::hash_blocking;
 use sealgate_domain::client::{AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType};
 use sealgate_domain::client::{ConsentRule, GrantType};
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::base64url;
@@ -44,6 +45,9 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        visible_groups: GroupFilter::default(),
+        backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

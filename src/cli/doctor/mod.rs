@@ -98,6 +98,8 @@ enum Topic {
     Nodes,
     /// Mail server
     Mail,
+    /// Logout tokens that clients do not accept
+    Logout,
 }
 
 /// State of a check, worst last.
@@ -281,6 +283,7 @@ fn examinations(config: &Arc<Config>, state: &Arc<ServerState>, file: &Path) -> 
     if config.mail.is_some() {
         all.push(on_config(Topic::Mail, network::mail));
     }
+    all.push(on_both(Topic::Logout, server::logouts));
     all
 }
 

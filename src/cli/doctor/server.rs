@@ -25,6 +25,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const SLOW_SIGNATURE_MILLISECONDS: f64 = 500.0;
 /// Number of signatures for which one failure is tolerated.
 const SIGNATURES_PER_FAILURE: u64 = 1000;
+/// Time since its first attempt after which a logout token is reported as late.
+const LATE_LOGOUT: Duration = Duration::from_mins(5);
 /// Age at which a signing key is reported as old, if the keys are not rotated automatically.
 const OLD_KEY: Duration = Duration::from_hours(365 * 24);
 
@@ -167,6 +169,21 @@ pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
         findings.push(Finding::ok(Topic::Token, message));
     }
     findings
+}
+
+/// Judges the queue of logout tokens. Reports nothing if it is empty, or if another node sends them.
+pub(super) fn logouts(_: &Config, state: &ServerState) -> Vec<Finding> {
+    let Some(queue) = state.work().and_then(|work| work.client_logouts) else { return Vec::new() };
+    let waiting = queue.waiting;
+    if queue.oldest_seconds < LATE_LOGOUT.as_secs() {
+        return vec![Finding::ok(Topic::Logout, format!("{waiting} logout tokens are being sent"))];
+    }
+    let message = format!(
+        "{waiting} logout tokens wait, the oldest since {} seconds: the log names the clients that do not accept them; \
+         check their backchannel_logout_uri",
+        queue.oldest_seconds
+    );
+    vec![Finding::warning(Topic::Logout, message)]
 }
 
 /// Judges the schedule of the signing keys.

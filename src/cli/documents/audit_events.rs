@@ -83,6 +83,9 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::MailChanged => {
             "a queued or undeliverable message was retried or deleted, or a test message was sent from the console"
         }
+        AuditKind::LogoutNotAccepted => {
+            "a client did not accept the logout token of an ended session; at most one event per client in ten minutes"
+        }
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
     }
 }

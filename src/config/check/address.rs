@@ -63,6 +63,11 @@ pub(super) fn clients(text: &str) -> Result<IpNet, String> {
     network(text, "the rule has no condition; leave networks out")
 }
 
+/// Parses a private network to which requests may be sent, or a single address.
+pub(super) fn recipients(text: &str) -> Result<IpNet, String> {
+    network(text, "no address would be protected; write the networks of your clients")
+}
+
 /// Returns the error of an IPv4 network in IPv6 form, which no address would match: addresses are
 /// compared in IPv4 form.
 fn mapped(text: &str) -> String {

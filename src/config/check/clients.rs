@@ -3,14 +3,17 @@
 use super::super::file::Section;
 use super::{address, factors};
 use crate::disk::Files;
-use crate::{App, DefinedClient, service_problem};
+use crate::{App, DefinedClient, introspection_problem, service_problem};
 use sealgate_domain::assertion_source::{AssertionSource, Workload, check_jwks_uri};
 use sealgate_domain::client::{
     ApplicationType, AuthMethod, Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
     GrantType, MAX_REFRESH_RETRY, MAX_SECRETS,
 };
+use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
+use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::rate_limit::{MAX_PER_MINUTE, RateLimit};
 use sealgate_domain::redirect_uri::RedirectUri;
@@ -144,6 +147,9 @@ fn client(
     let level = section.text("level", factors::LEVELS, factors::level);
     let words = "write an algorithm such as \"ES256\"";
     let id_token_alg = section.text("id_token_signed_response_alg", words, address::algorithm);
+    let visible_groups = visible_groups(&mut section);
+    let backchannel_logout = backchannel_logout(&mut section);
+    let introspection = introspection(&mut section, apps, client_type);
     let adopt = section.flag("adopt", false);
     let client = Client {
         id: id?,
@@ -177,6 +183,9 @@ fn client(
         token_limit,
         level,
         service,
+        visible_groups,
+        backchannel_logout,
+        introspection,
         approval: None,
         disabled: None,
         from_configuration: true,
@@ -237,6 +246,51 @@ fn assertion_source(section: &mut Section<'_, '_>, trusted: &[&str], files: &Fil
     }
     let jwks = jwks.flatten().map(AssertionSource::Jwks);
     jwks.or(uri.map(AssertionSource::JwksUri)).or(workload.map(AssertionSource::Workload))
+}
+
+/// Parses the groups that a client sees.
+fn visible_groups(client: &mut Section<'_, '_>) -> GroupFilter {
+    let entries = client.some_texts("visible_groups", "write a list such as [\"wiki-*\"]", |text| Ok(text.to_owned()));
+    let entries = entries.unwrap_or_default();
+    GroupFilter::parse(entries.iter().map(String::as_str)).unwrap_or_else(|problem| {
+        client.fault("visible_groups", &problem);
+        GroupFilter::default()
+    })
+}
+
+/// Parses where a client receives logout tokens.
+fn backchannel_logout(client: &mut Section<'_, '_>) -> Option<BackchannelLogout> {
+    let allowed = "write an https URL, or http on localhost";
+    let uri = client.text("backchannel_logout_uri", allowed, client_rules::logout_uri);
+    let session_required = client.flag("backchannel_logout_session_required", false);
+    if session_required && !client.has("backchannel_logout_uri") {
+        client.fault("backchannel_logout_session_required", client_rules::NO_LOGOUT_URI);
+    }
+    Some(BackchannelLogout { uri: uri?, session_required })
+}
+
+/// Parses the permission of a client to introspect tokens.
+fn introspection(
+    client: &mut Section<'_, '_>,
+    apps: Option<&[App]>,
+    client_type: Option<ClientType>,
+) -> Option<IntrospectionAccess> {
+    let is_on = client.flag("introspection", false);
+    let listed = client.texts("introspection_apps", "write a list such as [\"wiki\"]", address::app_name);
+    let access = IntrospectionAccess { apps: listed.into_iter().flatten().collect() };
+    if !is_on {
+        if client.has("introspection_apps") {
+            client.fault("introspection_apps", client_rules::NO_INTROSPECTION);
+        }
+        return None;
+    }
+    if let Some(Err(problem)) = client_type.map(client_rules::check_introspection) {
+        client.fault("introspection", problem);
+    }
+    if let Some(problem) = apps.and_then(|apps| introspection_problem(apps, &access)) {
+        client.fault("introspection_apps", &problem);
+    }
+    Some(access)
 }
 
 /// Reads the secrets. A client may use each of them until it is removed from the file.

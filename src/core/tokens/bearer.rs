@@ -21,6 +21,7 @@ use crate::tokens::issuer::Issuer;
 use sealgate_config::Config;
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::GrantId;
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::claims::AccessTokenClaims;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::SecretHash;
@@ -42,6 +43,8 @@ pub struct Bearer {
     pub client: ClientId,
     /// Whether an authorized party vouches for the client: see [`Client::is_vouched_for`].
     pub vouched_for: bool,
+    /// Groups of the user that the client sees.
+    pub visible_groups: GroupFilter,
 }
 
 /// User or client whom a token identifies.
@@ -180,5 +183,6 @@ async fn look_up(
     };
     let Some(holder) = holder else { return Ok(None) };
     let vouched_for = registered.is_vouched_for();
-    Ok(Some(Bearer { claims, scope, holder, client, vouched_for }))
+    let visible_groups = registered.visible_groups;
+    Ok(Some(Bearer { claims, scope, holder, client, vouched_for, visible_groups }))
 }

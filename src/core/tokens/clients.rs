@@ -5,6 +5,7 @@ use sealgate_config::{App, Config, CoveredHost};
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDetails, ClientId, ClientState, ClientType, ConsentRule, GrantType,
 };
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::time::UnixTime;
@@ -163,6 +164,9 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         token_limit: None,
         level: None,
         service: None,
+        visible_groups: GroupFilter::default(),
+        backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use sealgate_config::Config;
 use sealgate_domain::client::Client;
+use sealgate_domain::client_logout::LogoutTokenClaims;
 use sealgate_domain::grant::Grant;
 use sealgate_domain::oauth::claims::{
     AccessTokenClaims, AssertionClaims, Audience, IdTokenClaims, UserClaims, groups_in_token,
@@ -164,7 +165,7 @@ impl Issuer {
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
             grant_id: authorization.grant.to_string(),
-            groups: groups_in_token(user, authorization.scope),
+            groups: groups_in_token(user, authorization.scope, &authorization.visible_groups),
         }
     }
 
@@ -200,8 +201,17 @@ impl Issuer {
             acr: authorization.acr.clone(),
             amr: authorization.amr.clone(),
             at_hash: Some(jwt::at_hash(access_token)),
-            claims: UserClaims::in_token(user, authorization.scope),
+            sid: authorization.sid.clone(),
+            claims: UserClaims::in_token(user, authorization.scope, &authorization.visible_groups),
         }
+    }
+
+    /// Signs a logout token to a client.
+    ///
+    /// # Errors
+    /// Returns an error if the PKCS#11 token does not sign.
+    pub async fn logout_token(&self, claims: &LogoutTokenClaims, algorithm: Algorithm) -> Result<String, SignError> {
+        self.signed(jwt::LOGOUT_TOKEN, algorithm, claims).await
     }
 
     /// Signs an assertion for an application.

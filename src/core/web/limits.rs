@@ -24,6 +24,8 @@ pub enum Bucket {
     Jwks,
     /// `/oauth/revoke`.
     Revoke,
+    /// `/oauth/introspect`.
+    Introspect,
     /// `/oauth/logout`.
     Logout,
     /// `/oauth/register`.
@@ -51,6 +53,7 @@ impl Bucket {
             Self::Discovery => "discovery",
             Self::Jwks => "jwks",
             Self::Revoke => "revoke",
+            Self::Introspect => "introspect",
             Self::Logout => "logout",
             Self::Register => "register",
             Self::Pages => "pages",
@@ -67,6 +70,7 @@ impl Bucket {
             Self::Discovery => "discovery_site",
             Self::Jwks => "jwks_site",
             Self::Revoke => "revoke_site",
+            Self::Introspect => "introspect_site",
             Self::Logout => "logout_site",
             Self::Register => "register_site",
             Self::Pages => "pages_site",
@@ -83,6 +87,7 @@ impl Bucket {
             | Self::Token
             | Self::UserInfo
             | Self::Revoke
+            | Self::Introspect
             | Self::Logout
             | Self::Register => LimitScope::Cluster,
         }
@@ -97,6 +102,7 @@ impl Bucket {
             Self::Discovery => limits.discovery,
             Self::Jwks => limits.jwks,
             Self::Revoke => limits.revoke,
+            Self::Introspect => limits.introspect,
             Self::Logout => limits.logout,
             Self::Register => limits.register,
             Self::Pages => limits.pages,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::group_filter::GroupFilter;
 use crate::scope::{Scope, ScopeValue};
 use crate::time::UnixTime;
 use crate::user::User;
@@ -34,7 +35,7 @@ pub struct UserClaims {
     /// Phone number (scope `phone`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
-    /// All groups of the user (scope `groups`).
+    /// Groups of the user that the client sees (scope `groups`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
 }
@@ -49,14 +50,14 @@ impl UserClaims {
     ///
     /// Omitting only some groups would silently change the user's permissions. A client that finds
     /// no `groups` in the token can request UserInfo.
-    pub fn in_token(user: &User, scope: Scope) -> Self {
-        let mut claims = Self::for_user(user, scope);
-        claims.groups = groups_in_token(user, scope);
+    pub fn in_token(user: &User, scope: Scope, filter: &GroupFilter) -> Self {
+        let mut claims = Self::for_user(user, scope, filter);
+        claims.groups = groups_in_token(user, scope, filter);
         claims
     }
 
     /// Returns the claims of this user that the scope grants.
-    pub fn for_user(user: &User, scope: Scope) -> Self {
+    pub fn for_user(user: &User, scope: Scope, filter: &GroupFilter) -> Self {
         let mut claims = Self::default();
         if scope.contains(ScopeValue::Profile) {
             claims.name = Some(user.name.clone()).filter(|name| !name.is_empty());
@@ -72,18 +73,19 @@ impl UserClaims {
             claims.phone_number.clone_from(&user.phone_number);
         }
         if scope.contains(ScopeValue::Groups) {
-            claims.groups = Some(user.all_groups().cloned().collect());
+            claims.groups = Some(filter.visible(user).cloned().collect());
         }
         claims
     }
 }
 
-/// Returns the groups of a user, if the scope grants them and they fit into a token.
-pub fn groups_in_token(user: &User, scope: Scope) -> Option<BTreeSet<String>> {
+/// Returns the groups of a user that the client sees, if the scope grants them and they fit into a
+/// token.
+pub fn groups_in_token(user: &User, scope: Scope, filter: &GroupFilter) -> Option<BTreeSet<String>> {
     // In JSON, each group takes two quotes and a comma in addition. Escapes are rare, because group
     // names have no invisible characters.
-    let size: usize = user.all_groups().map(|group| group.len() + 3).sum();
-    (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| user.all_groups().cloned().collect())
+    let size: usize = filter.visible(user).map(|group| group.len() + 3).sum();
+    (scope.contains(ScopeValue::Groups) && size <= MAX_GROUPS_LENGTH).then(|| filter.visible(user).cloned().collect())
 }
 
 /// UserInfo response (OpenID Connect Core §5.3.2).
@@ -112,6 +114,10 @@ pub struct IdTokenClaims {
     /// (§3.1.3.6).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_hash: Option<String>,
+    /// Session of the user at this client (OpenID Connect Back-Channel Logout 1.0 §2.1). Only for
+    /// clients that receive logout tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
     #[serde(flatten)]
     pub claims: UserClaims,
 }

@@ -18,6 +18,9 @@ pub const ACCESS_TOKEN: &str = "at+jwt";
 /// The `typ` of an ID token.
 pub const ID_TOKEN: &str = "JWT";
 
+/// The `typ` of a logout token to a client (OpenID Connect Back-Channel Logout 1.0 §2.4).
+pub const LOGOUT_TOKEN: &str = "logout+jwt";
+
 /// The `typ` of an assertion to an application. It is different from the other types, so that an
 /// assertion is never accepted as a token.
 pub const ASSERTION: &str = "sealgate-assertion+jwt";

@@ -42,6 +42,14 @@ pub struct ProviderMetadata {
     pub token_endpoint_auth_signing_alg_values_supported: Vec<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub revocation_endpoint_auth_signing_alg_values_supported: Vec<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub backchannel_logout_supported: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub backchannel_logout_session_supported: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub introspection_endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub introspection_endpoint_auth_methods_supported: Option<[&'static str; 2]>,
 }
 
 impl ProviderMetadata {
@@ -117,6 +125,10 @@ impl ProviderMetadata {
             client_id_metadata_document_supported: documents,
             token_endpoint_auth_signing_alg_values_supported: Vec::new(),
             revocation_endpoint_auth_signing_alg_values_supported: Vec::new(),
+            backchannel_logout_supported: false,
+            backchannel_logout_session_supported: false,
+            introspection_endpoint: None,
+            introspection_endpoint_auth_methods_supported: None,
         }
     }
 
@@ -133,6 +145,23 @@ impl ProviderMetadata {
         }
         self.token_endpoint_auth_signing_alg_values_supported.clone_from(&names);
         self.revocation_endpoint_auth_signing_alg_values_supported = names;
+        self
+    }
+
+    /// Adds the introspection endpoint (RFC 8414 §2).
+    #[must_use]
+    pub fn with_introspection(mut self) -> Self {
+        self.introspection_endpoint = Some(format!("{}/oauth/introspect", self.issuer));
+        self.introspection_endpoint_auth_methods_supported = Some(["client_secret_basic", "client_secret_post"]);
+        self
+    }
+
+    /// Adds that clients can receive logout tokens (OpenID Connect Back-Channel Logout 1.0 §2.1).
+    #[must_use]
+    pub fn with_backchannel_logout(mut self) -> Self {
+        self.backchannel_logout_supported = true;
+        self.backchannel_logout_session_supported = true;
+        self.claims_supported.push("sid");
         self
     }
 }

@@ -9,6 +9,7 @@ pub mod client_assertion;
 pub mod client_document;
 pub mod credentials;
 pub mod id_token;
+pub mod introspection;
 pub mod jwk_set;
 pub mod jws;
 pub mod jwt;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::client::{Client, ClientId, GrantType};
 use crate::error::{ErrorCode, Refusal};
 use crate::grant::GrantId;
+use crate::group_filter::GroupFilter;
 use crate::oauth::params::Params;
 use crate::pkce::CodeVerifier;
 use crate::resource::{self, DeclaredResource, ResourceAccess, Resources};
@@ -161,6 +162,10 @@ pub struct Authorization {
     pub auth_time: UnixTime,
     pub acr: String,
     pub amr: Vec<String>,
+    /// Claim `sid` of the ID token. `None` if the client receives no logout tokens.
+    pub sid: Option<String>,
+    /// Groups of the user that the client sees.
+    pub visible_groups: GroupFilter,
 }
 
 impl Authorization {

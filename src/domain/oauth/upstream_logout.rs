@@ -11,7 +11,7 @@ use crate::oauth::jws::Jws;
 use crate::time::UnixTime;
 
 /// Member of `events` that makes a token a logout token.
-const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
+pub(crate) const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
 /// Reason to reject a logout token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,7 +44,8 @@ pub struct NewClientPage<'a> {
 ///
 /// One form sends the client's settings. The other forms send `csrf` and one of these actions as
 /// `action`: `rotate` with `overlap_seconds`, `add-secret` with `lifetime_days`, `remove-secret` with
-/// `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`, `disable`, `enable`, `approve`,
+/// `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`, `logout` with
+/// `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
 /// `revoke-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
@@ -83,6 +84,8 @@ pub enum ClientRefusal {
     DefinedInFile,
     /// The typed public keys cannot be used.
     UnusableKeys,
+    /// The URI for logout tokens is invalid.
+    LogoutUri,
 }
 
 impl ClientPage<'_> {
@@ -104,6 +107,19 @@ impl ClientPage<'_> {
                 Some((t.client_keys_workload(), format!("{} {}", workload.issuer, workload.subject)))
             }
         }
+    }
+
+    fn has_wrong_logout_uri(&self) -> bool {
+        self.refused == Some(ClientRefusal::LogoutUri)
+    }
+
+    /// Returns the stored URI for logout tokens, or an empty text.
+    fn logout_uri(&self) -> &str {
+        self.client.backchannel_logout.as_ref().map(|logout| logout.uri.as_str()).unwrap_or_default()
+    }
+
+    fn requires_sid(&self) -> bool {
+        self.client.backchannel_logout.as_ref().is_some_and(|logout| logout.session_required)
     }
 
     fn is_defined_in_file(&self) -> bool {

@@ -928,6 +928,14 @@ client-keys-unusable = These keys cannot be used. Enter 1 to 10 public keys: RSA
 client-keys-uri = Key set
 client-keys-workload = Workload
 client-use-secret = Use a secret instead
+client-introspection = Token introspection
+client-introspection-own = Its own tokens
+client-logout = Back-channel logout
+client-logout-hint = When a user’s session ends, Sealgate sends a logout token to this address, so that the client can end its own session too.
+client-logout-uri = URI for logout tokens
+client-logout-uri-hint = https, or http on localhost. Empty: no logout tokens.
+client-logout-uri-wrong = Enter an https URI without a fragment, or http on localhost.
+client-logout-session = The client requires “sid”
 client-level = Required sign-in
 client-level-choice = How users must sign in
 client-level-hint = The client gets and refreshes tokens only for users who have signed in like this. Its own requests can ask for a stronger sign-in, not for a weaker one.
@@ -1306,6 +1314,7 @@ event-invitation-withdrawn = Invitation withdrawn
 event-keys-changed = Signing key schedule changed
 event-directory-loss-accepted = Loss of directory accounts accepted
 event-mail-changed = Email queue changed
+event-logout-not-accepted = Client did not accept a sign-out
 event-configuration-reloaded = Configuration reloaded
 
 # Details of an event in the audit log, if the detail is one of the program's own words.

@@ -884,6 +884,14 @@ client-keys-unusable = Bu anahtarlar kullanılamaz. 1 ile 10 arasında açık an
 client-keys-uri = Anahtar kümesi
 client-keys-workload = İş yükü
 client-use-secret = Bunun yerine gizli anahtar kullan
+client-introspection = Belirteç sorgulama
+client-introspection-own = Kendi belirteçleri
+client-logout = Arka kanaldan oturum kapatma
+client-logout-hint = Bir kullanıcının oturumu sona erdiğinde Sealgate bu adrese bir oturum kapatma belirteci gönderir; böylece istemci kendi oturumunu da kapatabilir.
+client-logout-uri = Oturum kapatma belirteçlerinin adresi
+client-logout-uri-hint = https veya localhost üzerinde http. Boş bırakılırsa belirteç gönderilmez.
+client-logout-uri-wrong = Parçasız bir https adresi veya localhost üzerinde bir http adresi girin.
+client-logout-session = İstemci “sid” değerini gerektiriyor
 client-level = Gereken oturum açma
 client-level-choice = Kullanıcılar nasıl oturum açmalı
 client-level-hint = İstemci yalnızca böyle oturum açmış kullanıcılar için belirteç alır ve bunları sonradan yeniler. İstemcinin kendi istekleri daha güçlü bir oturum isteyebilir, daha zayıfını isteyemez.
@@ -1254,6 +1262,7 @@ event-invitation-withdrawn = Davet geri alındı
 event-keys-changed = İmza anahtarı takvimi değiştirildi
 event-directory-loss-accepted = Dizindeki hesap kaybı kabul edildi
 event-mail-changed = E-posta kuyruğu değiştirildi
+event-logout-not-accepted = İstemci oturum kapatma bildirimini kabul etmedi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 
 # Olayın yanında gösterilen ayrıntılar.

@@ -23,6 +23,7 @@ use sealgate_domain::assertion_source::{AssertionSource, ClientJwks};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
+use sealgate_domain::client_rules;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
@@ -77,6 +78,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
             command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
         Some("level") => set_level(ctx, console_user, id, &form).await,
+        Some("logout") => set_logout(ctx, console_user, &client, &form).await,
         Some("delete") => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
         _ => Err(Failure::page(Problem::InvalidRequest)),
     }
@@ -263,6 +265,28 @@ async fn set_level(
     let level = Some(chosen).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
     command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
+}
+
+/// Sets where the client receives logout tokens.
+///
+/// Only an administrator may set it, because the server sends requests to this URI.
+async fn set_logout(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    if !console_user.is_administrator() {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    let uri = form.one("backchannel_logout_uri")?.map(str::trim).filter(|uri| !uri.is_empty());
+    if uri.is_some_and(|uri| client_rules::logout_uri(uri).is_err()) {
+        let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::default() };
+        return Ok(show(ctx, console_user, client, &notes));
+    }
+    let session_required = form.has("backchannel_logout_session_required");
+    let settings = Box::new(ClientSettings::of_backchannel_logout(uri.map(str::to_owned), session_required));
+    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
 }
 
 async fn command(

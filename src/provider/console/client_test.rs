@@ -16,6 +16,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_logout::SessionClient;
 use sealgate_domain::code::Code;
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::oauth::claims::{UserClaims, UserInfo};
@@ -125,17 +126,18 @@ async fn claims(
         return Ok(None);
     }
     let user = &console_user.visitor.user;
-    let authorization = without_stored_grant(ctx, code);
+    let authorization = without_stored_grant(ctx, client, code);
     let algorithms = TokenAlgorithms::of(&ctx.sealgate.config, authorization.resource.as_ref(), client);
     let jti = base64url(&ctx.random::<16>());
     let tokens = ctx.sealgate.issuer.mint(&authorization, algorithms, user, jti, ctx.now).await?;
-    let userinfo = UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope) };
+    let userinfo =
+        UserInfo { sub: user.sub.to_string(), claims: UserClaims::for_user(user, code.scope, &client.visible_groups) };
     let id_token = tokens.id_token.as_deref().and_then(decoded).unwrap_or_default();
     Ok(Some([id_token, decoded(&tokens.access_token).unwrap_or_default(), pretty(&userinfo)]))
 }
 
 /// Returns an authorization whose grant is not stored.
-fn without_stored_grant(ctx: &RequestContext<'_>, code: &Code) -> Authorization {
+fn without_stored_grant(ctx: &RequestContext<'_>, client: &Client, code: &Code) -> Authorization {
     Authorization {
         grant: GrantId::from_bytes(ctx.random()),
         client: code.client.clone(),
@@ -146,6 +148,8 @@ fn without_stored_grant(ctx: &RequestContext<'_>, code: &Code) -> Authorization 
         auth_time: code.sign_in.at(),
         acr: code.sign_in.acr().to_owned(),
         amr: code.sign_in.amr(),
+        sid: SessionClient::sid_for(client, code.sign_in.subject, code.session),
+        visible_groups: client.visible_groups.clone(),
     }
 }
 

@@ -15,6 +15,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
     Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
 };
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::secret::Secret;
 use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
 use sealgate_pages::html;
@@ -92,6 +93,9 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         token_limit: None,
         level: None,
         service: None,
+        visible_groups: GroupFilter::default(),
+        backchannel_logout: None,
+        introspection: None,
         owner: Some(console_user.visitor.user.sub),
         registration: None,
         // A client that an administrator registers is approved.

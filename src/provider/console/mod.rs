@@ -252,6 +252,7 @@ fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Respon
         line(Some("/oauth/token"), limits.token, true),
         line(Some("/oauth/userinfo"), limits.userinfo, true),
         line(Some("/oauth/revoke"), limits.revoke, true),
+        line(Some("/oauth/introspect"), limits.introspect, true),
         line(Some("/.well-known/openid-configuration"), limits.discovery, false),
         line(Some("/oauth/jwks"), limits.jwks, false),
         line(Some("/oauth/logout"), limits.logout, false),

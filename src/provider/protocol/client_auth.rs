@@ -203,6 +203,7 @@ fn limit_of(client: &Client, bucket: Bucket, ctx: &RequestContext<'_>) -> RateLi
 fn failures_of(bucket: Bucket) -> &'static str {
     match bucket {
         Bucket::Revoke => "revoke_failures",
+        Bucket::Introspect => "introspect_failures",
         _ => "token_failures",
     }
 }

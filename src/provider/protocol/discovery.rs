@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::client::ClientFeature;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::oauth::metadata::ProviderMetadata;
 use sealgate_domain::source::SourceName;
@@ -14,16 +15,22 @@ use sealgate_domain::source::SourceName;
 /// Time for which clients may cache the metadata, in seconds.
 const METADATA_CACHE_SECONDS: u32 = 3600;
 
-#[expect(clippy::unnecessary_wraps, reason = "all endpoints have this signature")]
-pub(crate) fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+pub(crate) async fn discovery_endpoint(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let config = &ctx.sealgate.config;
     let (groups, form_post) = (config.tokens.groups_scope, config.form_post.is_for_some());
     let services = config.clients.iter().any(|defined| defined.client.service.is_some());
     let documents = !config.registration.document_hosts.is_empty();
     let (issuer, algorithms) = (config.issuer.as_str(), &config.keys.algorithms);
-    let document = ProviderMetadata::for_issuer(issuer, algorithms, groups, form_post, services, documents);
-    let assertions = config.clients.iter().any(|defined| defined.client.uses_assertions());
-    let document = if assertions { document.with_client_assertions() } else { document };
+    let mut document = ProviderMetadata::for_issuer(issuer, algorithms, groups, form_post, services, documents);
+    if ctx.sealgate.has_client_with(ClientFeature::Assertions).await {
+        document = document.with_client_assertions();
+    }
+    if ctx.sealgate.has_client_with(ClientFeature::BackchannelLogout).await {
+        document = document.with_backchannel_logout();
+    }
+    if ctx.sealgate.has_client_with(ClientFeature::Introspection).await {
+        document = document.with_introspection();
+    }
     Ok(Response::public_json(&document, METADATA_CACHE_SECONDS))
 }
 

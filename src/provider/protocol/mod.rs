@@ -6,6 +6,7 @@ pub(crate) mod client_auth;
 pub(crate) mod client_credentials;
 pub(crate) mod client_document;
 pub(crate) mod discovery;
+pub(crate) mod introspect;
 pub(crate) mod logout;
 pub(crate) mod register;
 pub(crate) mod revoke;

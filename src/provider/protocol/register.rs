@@ -16,6 +16,7 @@ use sealgate_domain::client::{
     Client, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule, SelfRegistration,
 };
 use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::registration::{
     ClientMetadata, Issued, UNSUPPORTED_ALGORITHM, client_information, members,
 };
@@ -152,6 +153,9 @@ pub(super) fn client(
         token_limit: None,
         level: None,
         service: None,
+        visible_groups: GroupFilter::default(),
+        backchannel_logout: None,
+        introspection: None,
         approval: None,
         disabled: None,
         from_configuration: false,

@@ -20,11 +20,13 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::answers::AnswerOutcome;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Client, ConsentRule};
+use sealgate_domain::client_logout::SessionClient;
 use sealgate_domain::code::{Code, RedeemFault, UNKNOWN_CODE};
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::grant::{
     EndReason, Grant, GrantKey, GrantState, Parent, PresentedToken, Refresh, RefreshToken, Salt,
 };
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::oauth::token::{Authorization, RequestedScope, TokenRequest, TokenResponse};
 use sealgate_domain::pkce::CodeVerifier;
@@ -105,13 +107,21 @@ async fn redeem(
         let grant = grant(ctx, code, &key, first.as_ref());
         let resource = resource::of_token(code.resource.as_ref(), requested, &client.id, &*ctx.sealgate.config)?;
         let authorization = authorization(&grant, grant.scope, resource);
-        let authorization = Authorization { nonce: code.nonce.clone(), ..authorization };
+        let sid = SessionClient::sid_for(client, grant.subject, grant.session);
+        let visible_groups = client.visible_groups.clone();
+        let authorization = Authorization { nonce: code.nonce.clone(), sid, visible_groups, ..authorization };
         let tokens = mint(ctx, &authorization, client, &user).await?;
         if !ctx.sealgate.store.note_use(client).await? {
             return Err(Refusal::invalid_grant("The client is no longer active.").into());
         }
         let store = ctx.sealgate.store.for_code(code.session, code.sign_in.subject);
-        let redeemed = store.redeem_code(&loaded, &grant).await;
+        // A client without an ID token has no session that could end.
+        let is_listed = client.backchannel_logout.is_some() && authorization.has_id_token();
+        let redeemed = if is_listed {
+            store.redeem_code_and_list(&loaded, &grant).await
+        } else {
+            store.redeem_code(&loaded, &grant).await
+        };
         if matches!(redeemed, Err(StoreError::SignedOut)) {
             return Err(Refusal::invalid_grant(SIGN_IN_ENDED).into());
         }
@@ -189,7 +199,9 @@ async fn refresh(
             }
             resource = resource.map(|resource| ResourceAccess { scopes: narrower.of_resource.clone(), ..resource });
         }
-        let authorization = authorization(grant, scope, resource);
+        let sid = SessionClient::sid_for(client, grant.subject, grant.session);
+        let visible_groups = client.visible_groups.clone();
+        let authorization = Authorization { sid, visible_groups, ..authorization(grant, scope, resource) };
         let tokens = mint(ctx, &authorization, client, &user).await?;
         let detail = again.as_ref().map(|_| "again");
         let salt = again.clone().unwrap_or_else(|| Salt::from_random(ctx.random()));
@@ -329,6 +341,8 @@ fn authorization(grant: &Grant, scope: Scope, resource: Option<ResourceAccess>) 
         auth_time: grant.auth_time,
         acr: grant.acr.clone(),
         amr: grant.amr.clone(),
+        sid: None,
+        visible_groups: GroupFilter::default(),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
     if let Some(level) = unmet {
         return Err(Failure::WeakBearer(level));
     }
-    let claims = UserClaims::for_user(user, bearer.scope);
+    let claims = UserClaims::for_user(user, bearer.scope, &bearer.visible_groups);
     Ok(Response::json(StatusCode::OK, &UserInfo { sub: user.sub.to_string(), claims }))
 }
 

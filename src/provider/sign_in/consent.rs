@@ -17,6 +17,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::client::Client;
 use sealgate_domain::error::{ErrorCode, Refusal};
+use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use sealgate_domain::oauth::next_step::{Interaction, Progress};
 use sealgate_domain::oauth::params::Params;
@@ -78,7 +79,7 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
     let shared: Vec<(ScopeValue, Vec<String>)> = scope
         .values()
         .filter(|value| *value != ScopeValue::OfflineAccess)
-        .map(|value| (value, values(user, value)))
+        .map(|value| (value, values(user, value, &client.visible_groups)))
         .collect();
     let resource = waiting.interaction().request.resource.as_ref();
     let is_listed = resource
@@ -129,8 +130,8 @@ fn link<'a>(address: &'a str, only: Option<&str>) -> Option<ClientLink<'a>> {
     only.is_none_or(|only| host == only).then_some(ClientLink { address, host })
 }
 
-/// Returns the values that a scope shares.
-fn values(user: &User, scope: ScopeValue) -> Vec<String> {
+/// Returns the values that a scope shares with a client that sees these groups.
+fn values(user: &User, scope: ScopeValue, filter: &GroupFilter) -> Vec<String> {
     let values = match scope {
         ScopeValue::OpenId => vec![Some(user.sub.to_string())],
         ScopeValue::OfflineAccess => vec![],
@@ -140,7 +141,7 @@ fn values(user: &User, scope: ScopeValue) -> Vec<String> {
         }
         ScopeValue::Email => vec![user.email.as_ref().map(|email| email.as_str().to_owned())],
         ScopeValue::Phone => vec![user.phone_number.clone()],
-        ScopeValue::Groups => user.all_groups().cloned().map(Some).collect(),
+        ScopeValue::Groups => filter.visible(user).cloned().map(Some).collect(),
     };
     values.into_iter().flatten().filter(|value| !value.is_empty()).collect()
 }

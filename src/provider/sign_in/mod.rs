@@ -356,6 +356,7 @@ async fn begin(ctx: &RequestContext<'_>, sign_in: SignIn, kept_until: Option<Uni
         kept_until,
         address: ctx.origin.address,
         user_agent: ctx.user_agent(),
+        clients: Vec::new(),
     };
     ctx.sealgate.store.begin_session(&session).await?;
     Ok(Opened::new(ctx, &session, &cookie))

@@ -29,11 +29,14 @@ struct PublishedCounts {
     pending_registrations: Published,
     outbox: Published,
     registrations: Published,
+    #[serde(default)]
+    client_logouts: Published,
 }
 
 impl PublishedCounts {
-    fn all(&self) -> [Published; 5] {
-        [self.interactions, self.forms, self.pending_registrations, self.outbox, self.registrations]
+    fn all(&self) -> [Published; 6] {
+        let Self { interactions, forms, pending_registrations, outbox, registrations, client_logouts } = *self;
+        [interactions, forms, pending_registrations, outbox, registrations, client_logouts]
     }
 }
 
@@ -63,8 +66,9 @@ impl Store {
     }
 
     /// Returns the totals of this process, in the order of [`PublishedCounts::all`].
-    fn tallies(&self) -> [&BoundedCount; 5] {
-        [&self.interactions, &self.forms, &self.pending_registrations, &self.outbox, &self.registrations]
+    fn tallies(&self) -> [&BoundedCount; 6] {
+        let Self { interactions, forms, pending_registrations, outbox, registrations, client_logouts, .. } = self;
+        [interactions, forms, pending_registrations, outbox, registrations, client_logouts]
     }
 
     /// Counts the records and publishes the totals. Returns false if the lease was lost.
@@ -83,6 +87,7 @@ impl Store {
         next.forms.replace_count(self.count(Table::Form).await?);
         next.pending_registrations.replace_count(self.count(Table::PendingRegistration).await?);
         next.outbox.replace_count(self.count(Table::Outbox).await?);
+        next.client_logouts.replace_count(self.count(Table::ClientLogout).await?);
         if with_clients {
             next.registrations.replace_count(self.count_registrations().await?);
         }

@@ -37,6 +37,8 @@ pub enum LeaseName {
     UserCounts,
     /// Sending queued e-mails.
     Mailing,
+    /// Sending queued logout tokens to clients.
+    ClientLogouts,
     /// Ordering certificates.
     Certificates,
     /// Confirming the sign-ins at OpenID providers with refresh tokens.
@@ -45,8 +47,15 @@ pub enum LeaseName {
 
 impl LeaseName {
     /// All leases, in the order of the variants.
-    pub const ALL: [Self; 6] =
-        [Self::Sweeping, Self::Counting, Self::UserCounts, Self::Mailing, Self::Certificates, Self::Upstreams];
+    pub const ALL: [Self; 7] = [
+        Self::Sweeping,
+        Self::Counting,
+        Self::UserCounts,
+        Self::Mailing,
+        Self::ClientLogouts,
+        Self::Certificates,
+        Self::Upstreams,
+    ];
 
     /// Returns the name in the key of the lease's record.
     pub fn as_str(self) -> &'static str {
@@ -55,6 +64,7 @@ impl LeaseName {
             Self::Counting => "counting",
             Self::UserCounts => "people",
             Self::Mailing => "mailing",
+            Self::ClientLogouts => "client_logouts",
             Self::Certificates => "certificates",
             Self::Upstreams => "upstreams",
         }

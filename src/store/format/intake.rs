@@ -14,7 +14,7 @@ use crate::format::{record, table};
 use crate::subjects::interactions::{kept_until, pending_entry};
 use crate::subjects::keys::WrappedRecord;
 use crate::subjects::revocations::Revocation;
-use crate::subjects::{audit, factors, grants, registry, sessions};
+use crate::subjects::{audit, client_logouts, factors, grants, registry, sessions};
 use crate::{SignInAttempt, StoreError, format};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::answers::{AnswerReport, ProcessId};
@@ -103,6 +103,7 @@ fn stays_behind(table: Table) -> bool {
         Table::NoticeCount,
         Table::PendingRegistration,
         Table::Submission,
+        Table::ClientLogout,
     ];
     here.contains(&table)
 }
@@ -206,7 +207,8 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         | Table::SentMail
         | Table::NoticeCount
         | Table::PendingRegistration
-        | Table::Submission => return Ok(None),
+        | Table::Submission
+        | Table::ClientLogout => return Ok(None),
     };
     Ok(Some(entry))
 }
@@ -244,7 +246,7 @@ fn client(read: &Read) -> Result<Entry, &'static str> {
     if !is_line(&client.name, MAX_NAME_LENGTH) {
         return Err("its name is not one line of 1 to 200 visible characters");
     }
-    let entry = read.under(table::client(&client.id), &client)?;
+    let entry = read.under(table::client(&client.id), &client)?.with(client_logouts::feature_entries(&client));
     Ok(match client.registration.and_then(|own| own.unused_until) {
         Some(until) => entry.until(until),
         None => entry,

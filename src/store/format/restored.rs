@@ -58,6 +58,8 @@ impl Store {
             Table::PendingRegistration,
             // Results of submitted forms are sealed for sessions that are deleted.
             Table::Submission,
+            // Logout tokens would be sent again.
+            Table::ClientLogout,
             // Initial access tokens may have been used since the backup.
             Table::Once,
         ];

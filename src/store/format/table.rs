@@ -10,7 +10,8 @@ use crate::subjects::sources::UpstreamTokenKind;
 use sealgate_domain::answers::ProcessId;
 use sealgate_domain::assurance::FactorId;
 use sealgate_domain::audit::AuditId;
-use sealgate_domain::client::ClientId;
+use sealgate_domain::client::{ClientFeature, ClientId};
+use sealgate_domain::client_logout::ClientLogoutId;
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::mail::MailId;
 use sealgate_domain::secret::SecretHash;
@@ -77,10 +78,12 @@ pub enum Table {
     Revocation = b'O',
     /// Submitted forms that take effect only once, with their sealed results.
     Submission = b'S',
+    /// Queued logouts at clients, ordered by client and due time.
+    ClientLogout = b'B',
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 32] = [
+    pub(crate) const ALL: [Self; 33] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -113,6 +116,7 @@ impl Table {
         Self::PendingRegistration,
         Self::Revocation,
         Self::Submission,
+        Self::ClientLogout,
     ];
 
     /// Returns the name of the table in exports, which is part of their format.
@@ -150,6 +154,7 @@ impl Table {
             Self::PendingRegistration => "pending_registration",
             Self::Revocation => "revocation",
             Self::Submission => "submission",
+            Self::ClientLogout => "client_logout",
         }
     }
 
@@ -514,6 +519,42 @@ pub(crate) fn dead_mail(at: UnixTime, id: MailId) -> Key {
 /// Key of the record of a sent e-mail. The newest e-mail sorts first.
 pub(crate) fn sent_mail(at: UnixTime, id: MailId) -> Key {
     key(Table::SentMail, &[&(!at.seconds()).to_be_bytes(), id.as_bytes()])
+}
+
+/// Prefix of the queued logouts of a client. It contains a hash, because an id may be the start of
+/// another one.
+pub(crate) fn client_logouts(client: &ClientId) -> Key {
+    let hash = SecretHash::for_secret(client.as_str().as_bytes());
+    key(Table::ClientLogout, &[&hash.as_bytes()[..16]])
+}
+
+/// Key of a queued logout. The logouts of a client are ordered by due time.
+pub(crate) fn client_logout(client: &ClientId, due_at: UnixTime, id: ClientLogoutId) -> Key {
+    [client_logouts(client).as_slice(), &due_at.seconds().to_be_bytes(), id.as_bytes()].concat()
+}
+
+/// Returns a key after all queued logouts of a client, and before those of the next client.
+pub(crate) fn end_of_client_logouts(client: &ClientId) -> Key {
+    [client_logouts(client).as_slice(), &[u8::MAX; 25]].concat()
+}
+
+/// Prefix of the index entries of the clients that need a feature.
+pub(crate) fn clients_with(feature: ClientFeature) -> Key {
+    let feature = match feature {
+        ClientFeature::BackchannelLogout => b"l",
+        ClientFeature::Introspection => b"i",
+    };
+    key(Table::Index, &[b"w", feature])
+}
+
+/// Returns whether this is an index entry of a client that needs a feature.
+pub(crate) fn is_of_client_features(entry: &[u8]) -> bool {
+    entry.starts_with(&[Table::Index as u8, b'w'])
+}
+
+/// Index key of a client that needs a feature.
+pub(crate) fn client_with(feature: ClientFeature, client: &ClientId) -> Key {
+    [clients_with(feature).as_slice(), client.as_str().as_bytes()].concat()
 }
 
 /// Table that an index refers to.

@@ -10,6 +10,7 @@ use crate::engine::Changes;
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
+use crate::subjects::client_logouts::index_features;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::client_rules;
@@ -118,6 +119,7 @@ impl Store {
                 if !defined_ids.contains(&loaded.value.id) {
                     plan.commit.expect.push(loaded.unchanged());
                     plan.commit.delete.push(loaded.key().clone());
+                    index_features(&mut plan.commit, Some(&loaded.value), None);
                     plan.defined.removed.push(loaded.value.id);
                 }
             }
@@ -138,7 +140,9 @@ impl Plan {
         let changes = match stored {
             None => {
                 self.defined.created.push(id.clone());
-                record::create(table::client(id), &next)?
+                let mut changes = record::create(table::client(id), &next)?;
+                index_features(&mut changes, None, Some(&next));
+                changes
             }
             Some(stored) if !stored.value.from_configuration && !definition.adopt => {
                 self.conflicting_ids.push(id.clone());
@@ -149,7 +153,8 @@ impl Plan {
                 let adopted = (!stored.value.from_configuration).then_some("adopted");
                 let settings = client_rules::definition_changes(&stored.value, &next);
                 self.defined.changed.push((id.clone(), adopted.into_iter().chain(settings).collect()));
-                let replacement = record::replace(&stored, &next)?;
+                let mut replacement = record::replace(&stored, &next)?;
+                index_features(&mut replacement, Some(&stored.value), Some(&next));
                 self.adopted.extend(adopted.map(|_| stored.value));
                 replacement
             }

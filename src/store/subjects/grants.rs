@@ -83,6 +83,16 @@ impl Store {
     /// Therefore two redemptions of a code cannot both succeed. The code is kept until it expires,
     /// so that a replay is detected.
     pub async fn redeem_code(&self, code: &Loaded<Code>, grant: &Grant) -> Result<Committed, StoreError> {
+        self.redeem_code_with(code, grant, Changes::default()).await
+    }
+
+    /// Redeems a code as [`Store::redeem_code`] does, with further changes in the same commit.
+    pub(crate) async fn redeem_code_with(
+        &self,
+        code: &Loaded<Code>,
+        grant: &Grant,
+        more: Changes,
+    ) -> Result<Committed, StoreError> {
         let used = Code { state: CodeState::Redeemed { grant: grant.id }, ..code.value.clone() };
         let mut changes = record::replace(code, &used)?;
         let key = table::grant(grant.id);
@@ -90,6 +100,7 @@ impl Store {
         changes.put.push((table::expiry(grant.expires_at, &key), Vec::new()));
         changes.put.push((key, record::encode(grant)?));
         changes.put.extend(entries(grant).map(|entry| (entry, Vec::new())));
+        changes.merge(more);
         self.commit(changes).await
     }
 

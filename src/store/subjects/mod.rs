@@ -5,6 +5,7 @@ pub(crate) mod app_credentials;
 pub(crate) mod app_passwords;
 pub(crate) mod audit;
 pub(crate) mod client_assertions;
+pub(crate) mod client_logouts;
 pub(crate) mod console_counts;
 pub(crate) mod definitions;
 pub(crate) mod factors;

@@ -6,6 +6,7 @@ use crate::engine::{Changes, Expect, Key};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
+use crate::subjects::client_logouts::index_features;
 use crate::subjects::revocations::{Revocation, opened};
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
@@ -48,7 +49,9 @@ impl Store {
 
     /// Adds a client.
     pub async fn add_client(&self, client: &Client) -> Result<AddOutcome, StoreError> {
-        Ok(match self.commit(record::create(table::client(&client.id), client)?).await? {
+        let mut changes = record::create(table::client(&client.id), client)?;
+        index_features(&mut changes, None, Some(client));
+        Ok(match self.commit(changes).await? {
             Committed::Yes => AddOutcome::Added,
             Committed::Conflict => AddOutcome::Exists,
         })
@@ -70,7 +73,9 @@ impl Store {
             refuse_defined(&loaded.value)?;
             let mut next = loaded.value.clone();
             change(&mut next);
-            if self.commit(record::replace(&loaded, &next)?).await? == Committed::Yes {
+            let mut changes = record::replace(&loaded, &next)?;
+            index_features(&mut changes, Some(&loaded.value), Some(&next));
+            if self.commit(changes).await? == Committed::Yes {
                 return Ok(Some(next));
             }
         }
@@ -96,7 +101,8 @@ impl Store {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
             refuse_defined(&loaded.value)?;
             let delete = vec![loaded.key().clone()];
-            let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            let mut changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+            index_features(&mut changes, Some(&loaded.value), None);
             if self.commit(changes).await? == Committed::Yes {
                 self.registration_gone(&loaded.value);
                 return Ok(true);

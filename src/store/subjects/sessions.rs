@@ -60,15 +60,18 @@ impl Store {
         self.write(changes).await
     }
 
-    /// Replaces a loaded session.
+    /// Replaces a loaded session. Users who are no longer signed in are signed out at their clients.
     pub async fn update_session(&self, loaded: &Loaded<Session>, next: &Session) -> Result<Committed, StoreError> {
-        let mut changes = record::replace(loaded, next)?;
-        let kept: Vec<Key> = entries(next).collect();
+        let logouts = loaded.value.logouts(Some(next));
+        let mut next = next.clone();
+        next.forget_clients_of_others();
+        let mut changes = record::replace(loaded, &next)?;
+        let kept: Vec<Key> = entries(&next).collect();
         changes.delete.extend(entries(&loaded.value).filter(|entry| !kept.contains(entry)));
         changes.put.extend(kept.into_iter().map(|entry| (entry, Vec::new())));
-        let committed = self.commit(changes).await?;
+        let committed = self.commit_with_logouts(changes, &logouts).await?;
         if committed == Committed::Yes {
-            self.follow_session(&loaded.value, next);
+            self.follow_session(&loaded.value, &next);
         }
         Ok(committed)
     }
@@ -86,6 +89,8 @@ impl Store {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
             let Some(session) = next(&loaded.value) else { return Ok(false) };
+            // The grants of the old id end too, so its clients cannot continue.
+            let session = Session { clients: Vec::new(), ..session };
             let key = table::session(session.id);
             let mut changes = record::create(key.clone(), &session)?;
             changes.expect.push(loaded.unchanged());
@@ -93,7 +98,8 @@ impl Store {
             changes.put.extend(entries(&session).map(|entry| (entry, Vec::new())));
             changes.delete.push(loaded.key().clone());
             changes.delete.extend(entries(&loaded.value));
-            if self.commit(opened(changes, revocation)?).await? == Committed::Yes {
+            let logouts = loaded.value.logouts(Some(&session));
+            if self.commit_with_logouts(opened(changes, revocation)?, &logouts).await? == Committed::Yes {
                 self.follow_session(&loaded.value, &session);
                 return Ok(true);
             }
@@ -119,18 +125,24 @@ impl Store {
         }
     }
 
-    /// Ends a session, and with it the application sessions that depend on it.
+    /// Ends a session, and with it the application sessions that depend on it. The same commit queues
+    /// logout tokens for its clients.
     pub async fn end_session(&self, id: SessionId) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.session(id).await? else { return Ok(false) };
-            let mut delete = vec![loaded.key().clone()];
-            delete.extend(entries(&loaded.value));
-            let changes = Changes { expect: vec![loaded.unchanged()], put: Vec::new(), delete, ..Changes::default() };
-            if self.commit(changes).await? == Committed::Yes {
+            if self.end_loaded_session(&loaded).await? == Committed::Yes {
                 return Ok(true);
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// Ends a session as [`Store::end_session`] does, if it has not changed.
+    pub(crate) async fn end_loaded_session(&self, loaded: &Loaded<Session>) -> Result<Committed, StoreError> {
+        let mut delete = vec![loaded.key().clone()];
+        delete.extend(entries(&loaded.value));
+        let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
+        self.commit_with_logouts(changes, &loaded.value.logouts(None)).await
     }
 
     /// Returns up to `limit` sessions in which this user is signed in, with ids greater than

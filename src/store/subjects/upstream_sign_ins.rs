@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::engine::{Changes, Key};
 use crate::format::table::{Indexed, Table};
 use crate::format::{record, table};
-use crate::subjects::sessions::entries;
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::Sealed;
@@ -160,10 +159,7 @@ impl Store {
                 return Ok(ended);
             }
             if kept.is_empty() {
-                let mut delete = vec![loaded.key().clone()];
-                delete.extend(entries(&loaded.value));
-                let changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
-                if self.commit(changes).await? == Committed::Yes {
+                if self.end_loaded_session(&loaded).await? == Committed::Yes {
                     return Ok(ended);
                 }
                 // Another user may have signed in meanwhile.

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import http from "node:http";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as oidc from "openid-client";
 import { Browser } from "../browser.mjs";
@@ -103,3 +104,59 @@ const other = await crypto.subtle.generateKey(curve, false, ["sign"]);
 const thief = await oidc.discovery(new URL(ISSUER), SIGNED_CLIENT_ID, {}, oidc.PrivateKeyJwt(other.privateKey), options);
 await assert.rejects(oidc.clientCredentialsGrant(thief, { resource: RESOURCE }), { error: "invalid_client" });
 console.log("ok private_key_jwt");
+// Back-channel logout and introspection.
+async function leave(algorithm) {
+  const id = `leaver-${algorithm}`;
+  const secret = oidc.ClientSecretBasic(process.env[`LEAVER_${algorithm}`]);
+  const config = await oidc.discovery(new URL(ISSUER), id, { id_token_signed_response_alg: algorithm }, secret, options);
+  const metadata = config.serverMetadata();
+  assert.deepEqual([metadata.backchannel_logout_supported, metadata.backchannel_logout_session_supported], [true, true]);
+  const received = new Promise((resolve, reject) => {
+    const server = http.createServer(async (request, response) => {
+      let body = "";
+      for await (const chunk of request) body += chunk;
+      response.end();
+      server.close();
+      if (request.url !== "/backchannel-logout") reject(new Error(request.url));
+      resolve({ type: request.headers["content-type"], form: new URLSearchParams(body) });
+    });
+    server.listen(process.env.RP_PORT);
+  });
+  const browser = new Browser();
+  const verifier = oidc.randomPKCECodeVerifier();
+  const address = oidc.buildAuthorizationUrl(config, {
+    redirect_uri: REDIRECT_URI,
+    scope: "openid profile",
+    code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+  });
+  const tokens = await oidc.authorizationCodeGrant(config, await browser.go(address), { pkceCodeVerifier: verifier });
+  const { sub, sid } = tokens.claims();
+
+  const about = await oidc.tokenIntrospection(config, tokens.access_token);
+  assert.deepEqual([about.active, about.client_id, about.sub, about.token_type], [true, id, sub, "Bearer"]);
+  assert.deepEqual(await oidc.tokenIntrospection(config, tokens.id_token), { active: false });
+
+  const logout = oidc.buildEndSessionUrl(config, { id_token_hint: tokens.id_token, post_logout_redirect_uri: SIGNED_OUT_URI });
+  await browser.go(logout);
+  const { type, form } = await received;
+  assert.equal(type, "application/x-www-form-urlencoded");
+  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri));
+  const { payload } = await jwtVerify(form.get("logout_token"), keys, {
+    issuer: ISSUER,
+    audience: id,
+    algorithms: [algorithm],
+    typ: "logout+jwt",
+    maxTokenAge: 60,
+    requiredClaims: ["iat", "exp", "jti", "events"],
+  });
+  assert.deepEqual([payload.sub, payload.sid, payload.nonce], [sub, sid, undefined]);
+  assert.deepEqual(payload.events, { "http://schemas.openid.net/event/backchannel-logout": {} });
+  assert.ok(sid && payload.exp - payload.iat <= 120);
+  await oidc.tokenRevocation(config, tokens.access_token);
+  assert.deepEqual(await oidc.tokenIntrospection(config, tokens.access_token), { active: false });
+  console.log(`ok back-channel logout and introspection, ${algorithm}`);
+}
+
+await leave("RS256");
+await leave("ES256");
