@@ -346,7 +346,12 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         line(FactorKind::Totp, None, Some(AT)),
     ];
     let none = LinkedAccounts::None(Vec::new());
-    let page_with = |factors, recovery, room, signals, problem, linked| {
+    let page_with = |factors: &[FactorLine<'_>],
+                     recovery,
+                     room,
+                     signals: Option<PasskeySignals<'_>>,
+                     problem,
+                     linked: &LinkedAccounts<'_>| {
         let (takes_apps, takes_keys) = (room, room);
         html(&SecurityPage { inside: inside(), factors, recovery, takes_apps, takes_keys, signals, linked, problem })
     };
