@@ -58,7 +58,7 @@ pub use inside::{ConsoleRole, Done, Inside};
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use linking::{
-    ConfirmLinkPage, LinkDone, LinkDonePage, LinkPage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
+    BeginLinkPage, ConfirmLinkPage, LinkDone, LinkDonePage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
     LinkedAccount, LinkedAccounts, UnlinkPage,
 };
 pub use mail::MailView;

@@ -44,7 +44,7 @@ pub struct LinkableSource<'a> {
 /// `account` and `password`.
 #[derive(Template)]
 #[template(path = "account/link.html")]
-pub struct LinkPage<'a> {
+pub struct BeginLinkPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     /// Name of the source in the configuration.
@@ -65,7 +65,7 @@ pub enum LinkProblem {
     Away,
 }
 
-impl LinkPage<'_> {
+impl BeginLinkPage<'_> {
     fn words(&self) -> Option<Markup> {
         let t = self.inside.frame.t;
         Some(match self.problem? {

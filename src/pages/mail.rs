@@ -278,7 +278,8 @@ fn what_to_do(t: Words, notice: Notice) -> Markup {
     match notice {
         Notice::FactorBlocked | Notice::FactorFailed => t.mail_notice_not_you_password(),
         Notice::KeyMayBeCopied => t.mail_notice_remove_key(),
-        Notice::AdministratorActed | Notice::AddressReplaced => t.mail_notice_administrator(),
+        Notice::AdministratorActed | Notice::AddressReplaced | Notice::AccountUnlinked => t.mail_notice_administrator(),
+        Notice::AccountLinked => t.mail_notice_linked(),
         Notice::FactorsReset => t.mail_notice_locked_out(),
         Notice::ClientNeedsApproval => t.mail_notice_client(),
         _ => t.mail_notice_not_you(),

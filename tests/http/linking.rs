@@ -9,6 +9,7 @@ use sealgate_domain::source::SourceLink;
 use sealgate_domain::user::{PasswordHash, User, UserState};
 use serde_json::json;
 
+use crate::authenticator::Ceremony;
 use crate::mailbox::{self, MAIL};
 use crate::meddler::{At, Meddler};
 use crate::second_factor::{answer, passkey, with_key};
@@ -460,7 +461,7 @@ async fn a_user_with_a_passkey_removes_the_link() {
     let sign_in = other.open(SECURITY).await;
     let refused = world.sign_in(&other, &sign_in).await;
     assert!(refused.status == 403 && refused.text().contains("Another account here"), "{refused:?}");
-    let signed = answer(&page, &key, |ceremony| ceremony);
+    let signed = answer(&page, &key, |ceremony| Ceremony { sign_count: ceremony.sign_count + 1, ..ceremony });
     let page = passkey(&browser, &page, &signed).await;
     assert!(page.text().contains("id=\"link-acme\""), "{page:?}");
     let events = provider.sealgate.audit.take_notices();

@@ -16,9 +16,9 @@ use sealgate_domain::user::User;
 use sealgate_domain::username::Username;
 use sealgate_pages::{
     AccessTable, ActivityPage, AddFactorPage, AddressPage, AddressProblem, AppEnrolment, AppLoginFault, AppLoginForm,
-    AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, ConfirmLinkPage, Done,
-    EnrolProblem, EnrolStep, EventLine, FactorLine, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage, Inside,
-    KeyEnrolment, LinkDone, LinkDonePage, LinkPage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
+    AppLoginLine, AppLoginsPage, AppPasswordFault, AppPasswordsPage, ApplicationsPage, BeginLinkPage, ConfirmLinkPage,
+    Done, EnrolProblem, EnrolStep, EventLine, FactorLine, FactorSettingsPage, Frame, HomeApp, HomeAppLogin, HomePage,
+    Inside, KeyEnrolment, LinkDone, LinkDonePage, LinkProblem, LinkRefusal, LinkRefusedPage, LinkableSource,
     LinkedAccount, LinkedAccounts, LoginProblem, MakeCodesPage, Named, NewAddressPage, NewAddressProblem,
     NewAppPassword, PasskeySignals, PasswordPage, PasswordProblem, ProfileField, ProfilePage, RecoveryState,
     SecurityPage, SecurityProblem, SessionsPage, UndoOutcome, UndoPage, UndonePage, UnlinkPage, WaitingCode, html,
@@ -346,7 +346,12 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         line(FactorKind::Totp, None, Some(AT)),
     ];
     let none = LinkedAccounts::None(Vec::new());
-    let page_with = |factors, recovery, room, signals, problem, linked| {
+    let page_with = |factors: &[FactorLine<'_>],
+                     recovery,
+                     room,
+                     signals: Option<PasskeySignals<'_>>,
+                     problem,
+                     linked: &LinkedAccounts<'_>| {
         let (takes_apps, takes_keys) = (room, room);
         html(&SecurityPage { inside: inside(), factors, recovery, takes_apps, takes_keys, signals, linked, problem })
     };
@@ -374,7 +379,7 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     }
     let link = |is_directory, problem| {
         let (label, source) = (client, "corp");
-        html(&LinkPage { inside: inside(), csrf, source, label, is_directory, account: person, problem })
+        html(&BeginLinkPage { inside: inside(), csrf, source, label, is_directory, account: person, problem })
     };
     add("account-link", link(false, None));
     add("account-link-directory", link(true, None));

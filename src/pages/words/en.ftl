@@ -1428,6 +1428,7 @@ mail-notice-not-you = If this was you, you can ignore this email. If it wasn’t
 mail-notice-not-you-password = If this wasn’t you, someone knows your password. Change it now and tell your administrator:
 mail-notice-remove-key = If you did not just use the key in two windows at once, remove it from your account, add another one and tell your administrator:
 mail-notice-administrator = If you did not expect this, ask your administrator. You can review your account here:
+mail-notice-linked = If this wasn’t you, someone else can now sign in to your account. Tell your administrator at once. You can review your account here:
 mail-notice-client = Approve it only if you know it. It is tagged as not approved in the list of clients:
 mail-notice-client-button = Open the list of clients
 mail-notice-locked-out = You cannot sign in until you set up a new two-factor method with the link that your administrator gives you. If you did not ask for this, tell your administrator at once.

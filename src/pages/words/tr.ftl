@@ -1375,6 +1375,7 @@ mail-notice-not-you = İşlemi siz yaptıysanız bu e-postayı yok sayabilirsini
 mail-notice-not-you-password = Bunu siz yapmadıysanız birisi parolanızı biliyor. Parolanızı hemen değiştirin ve yöneticinize haber verin:
 mail-notice-remove-key = Anahtarı az önce iki pencerede aynı anda kullanmadıysanız hesabınızdan kaldırın, yerine başka bir anahtar ekleyin ve yöneticinize haber verin:
 mail-notice-administrator = Bunu beklemiyorsanız yöneticinize sorun. Hesabınızın şimdiki durumunu burada görebilirsiniz:
+mail-notice-linked = İşlemi siz yapmadıysanız artık başka biri hesabınızda oturum açabilir. Hemen yöneticinize haber verin. Hesabınızın şimdiki durumunu burada görebilirsiniz:
 mail-notice-client = Yalnızca tanıyorsanız onaylayın. İstemci listesinde onaylanmadı olarak işaretlidir:
 mail-notice-client-button = İstemci listesini aç
 mail-notice-locked-out = Yöneticinizin vereceği bağlantıyla yeni bir doğrulama yöntemi ekleyene kadar oturum açamazsınız. Bunu siz istemediyseniz hemen yöneticinize haber verin.

@@ -39,7 +39,7 @@ use sealgate_domain::upstream_trip::{BegunTrip, LINKING, TripSecrets, UpstreamPr
 use sealgate_domain::user::{Email, Role, User};
 use sealgate_domain::username::Username;
 use sealgate_pages::{
-    ConfirmLinkPage, ConsoleRole, LeavePage, LinkDone, LinkDonePage, LinkPage, LinkProblem, LinkRefusal,
+    BeginLinkPage, ConfirmLinkPage, ConsoleRole, LeavePage, LinkDone, LinkDonePage, LinkProblem, LinkRefusal,
     LinkRefusedPage, LinkTarget, LinkableSource, LinkedAccount, LinkedAccounts, LoginProblem, Problem, UnlinkPage,
     html,
 };
@@ -435,7 +435,7 @@ fn show(
     typed: &str,
     problem: Option<LinkProblem>,
 ) -> Response {
-    let page = LinkPage {
+    let page = BeginLinkPage {
         inside: visitor.inside(ctx),
         csrf: &visitor.csrf(ctx, LINK),
         source: source.name().as_str(),
