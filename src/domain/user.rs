@@ -273,7 +273,7 @@ impl User {
 ///
 /// Only for searches in lists and for password rules: ı, İ and i count as the same letter, and so do
 /// ş and s. To identify a user, use [`Email::lookup_key`].
-pub(crate) fn plain_letters(text: &str) -> String {
+pub fn plain_letters(text: &str) -> String {
     let plain = |letter| match letter {
         'ç' => 'c',
         'ğ' => 'g',

@@ -22,8 +22,10 @@ use crate::language::Wait;
 #[template(path = "account/home.html")]
 pub struct HomePage<'a> {
     pub inside: Inside<'a>,
-    /// Applications in the operator's order.
+    /// Applications in the operator's order; with a search, those that match.
     pub apps: &'a [HomeApp<'a>],
+    /// Text of the search, possibly empty. `None` for users with few applications, who need none.
+    pub search: Option<&'a str>,
     /// Whether the page contains the offer to add a passkey. A script shows the offer on devices
     /// that can store a passkey.
     pub offers_passkey: bool,
@@ -38,6 +40,8 @@ pub struct HomeApp<'a> {
     pub description: Option<&'a str>,
     pub icon: Option<String>,
     pub in_maintenance: bool,
+    /// Whether all servers of the application fail their health checks.
+    pub is_unavailable: bool,
     /// Set if the user's name and password at the application are missing or were refused.
     pub login: Option<HomeAppLogin>,
 }
@@ -48,6 +52,13 @@ pub struct HomeApp<'a> {
 pub enum HomeAppLogin {
     Missing(String),
     Refused(String),
+}
+
+impl HomePage<'_> {
+    /// Returns the text of a search.
+    fn searched(&self) -> Option<&str> {
+        self.search.filter(|text| !text.is_empty())
+    }
 }
 
 impl HomeApp<'_> {

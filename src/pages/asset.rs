@@ -4,7 +4,6 @@
 
 use bytes::Bytes;
 
-use crate::inside::initial;
 use sealgate_config::{Accent, Logo, Picture};
 
 /// Default accent of the stylesheet on light pages.
@@ -78,17 +77,16 @@ fn minified_script(script: &str) -> String {
     lines.fold(String::with_capacity(script.len()), |tight, line| tight + line + "\n")
 }
 
-/// Returns the operator's seal as the page's icon: a `data:` URL of an SVG.
-pub(super) fn icon(operator: &str, accent: Option<Accent>) -> String {
+/// Returns the project's mark in the operator's colour as the page's icon: a `data:` URL of an SVG.
+pub(super) fn icon(accent: Option<Accent>) -> String {
     let ground = accent.map_or_else(|| DEFAULT_ACCENT.to_owned(), |accent| accent.light.to_string());
     let svg = format!(
-        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><circle cx='16' cy='16' r='16' fill='{ground}'/>\
-         <text x='16' y='22' font-family='sans-serif' font-size='18' font-weight='600' text-anchor='middle' \
-         fill='#fff'>{}</text></svg>",
-        initial(operator)
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32' fill='none' stroke='#fff' \
+         stroke-linecap='round'><rect width='32' height='32' rx='8' fill='{ground}' stroke='none'/>\
+         <path d='M8.5 25V15a7.5 7.5 0 0 1 15 0v10' stroke-width='3'/><path d='M16 16.5v8' stroke-width='2.5'/>\
+         <path d='M16 15.5v0' stroke-width='5'/></svg>"
     );
-    // The SVG contains a letter or a digit and fixed markup, so it needs only the encoding for
-    // URLs.
+    // The SVG contains only fixed markup and a colour, so it needs only the encoding for URLs.
     let encoded: String = url::form_urlencoded::byte_serialize(svg.as_bytes()).collect();
     format!("data:image/svg+xml,{}", encoded.replace('+', "%20"))
 }

@@ -181,17 +181,21 @@ pub(super) enum MenuEntry {
     Audit,
 }
 
+/// Link of a menu.
+pub(super) struct MenuItem {
+    pub(super) path: &'static str,
+    pub(super) words: Markup,
+    /// Value of `aria-current`: `page` for the shown page, `location` for the group that contains it.
+    pub(super) current: Option<&'static str>,
+}
+
 impl MenuEntry {
-    const ACCOUNT: [Self; 9] = [
-        Self::Home,
-        Self::Profile,
-        Self::Password,
-        Self::Security,
-        Self::Sessions,
-        Self::Applications,
-        Self::AppPasswords,
-        Self::AppLogins,
-        Self::Activity,
+    /// Groups of the account's pages. The account's menu has one entry for each group.
+    const ACCOUNT: [&'static [Self]; 4] = [
+        &[Self::Home, Self::Applications, Self::AppLogins],
+        &[Self::Profile],
+        &[Self::Security, Self::Password, Self::Sessions, Self::AppPasswords],
+        &[Self::Activity],
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
     const ADMINISTRATOR: [Self; 9] = [
@@ -231,12 +235,12 @@ impl MenuEntry {
 
     pub(super) fn words(self, t: &Words) -> Markup {
         match self {
-            Self::Home => t.menu_home(),
+            Self::Home => t.home_title(),
             Self::Profile => t.menu_profile(),
             Self::Password => t.menu_password(),
-            Self::Security => t.menu_security(),
+            Self::Security => t.security_title(),
             Self::Sessions => t.menu_sessions(),
-            Self::Applications => t.menu_applications(),
+            Self::Applications => t.applications_title(),
             Self::AppPasswords => t.menu_app_passwords(),
             Self::AppLogins => t.menu_app_logins(),
             Self::Activity => t.menu_activity(),
@@ -253,29 +257,63 @@ impl MenuEntry {
     }
 
     pub(super) fn in_console(self) -> bool {
-        !Self::ACCOUNT.contains(&self)
+        !Self::ACCOUNT.iter().any(|group| group.contains(&self))
+    }
+
+    fn item(self, current: Self, t: &Words) -> MenuItem {
+        MenuItem { path: self.path(), words: self.words(t), current: (self == current).then_some("page") }
+    }
+
+    /// Returns the name of the group that begins with this entry.
+    fn group_words(self, t: &Words) -> Markup {
+        match self {
+            Self::Home | Self::Applications => t.menu_apps(),
+            Self::Security => t.menu_security(),
+            entry => entry.words(t),
+        }
     }
 }
 
 impl Inside<'_> {
-    /// Returns the entries of the menu that contains this entry.
-    pub(super) fn menu(&self, current: &MenuEntry) -> impl Iterator<Item = MenuEntry> {
-        let entries: &[MenuEntry] = match (current.in_console(), self.console) {
-            (false, _) => &MenuEntry::ACCOUNT,
+    /// Returns the menu of the page: the groups of the account, or the pages of the console.
+    pub(super) fn menu(&self, current: &MenuEntry) -> Vec<MenuItem> {
+        let t = &self.frame.t;
+        let pages: &[MenuEntry] = match (current.in_console(), self.console) {
             (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
             (true, _) => &MenuEntry::DEVELOPER,
+            (false, _) => {
+                let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
+                    let first = *group.iter().find(|entry| self.has(**entry))?;
+                    let is_current = group.contains(current).then_some("location");
+                    let current = if first == *current { Some("page") } else { is_current };
+                    Some(MenuItem { path: first.path(), words: first.group_words(t), current })
+                });
+                return groups.collect();
+            }
         };
-        // The page of application passwords is linked only if an application accepts application
-        // passwords. The page of names and passwords is linked only if an application takes the
-        // user's name and password. The home page does not exist if an application uses the
-        // provider's root path.
-        let exists = |entry: &MenuEntry| match entry {
+        pages.iter().map(|entry| entry.item(*current, t)).collect()
+    }
+
+    /// Returns the pages of the group that contains the page. Empty if it is the only page.
+    pub(super) fn group_menu(&self, current: &MenuEntry) -> Vec<MenuItem> {
+        let group = MenuEntry::ACCOUNT.iter().find(|group| group.contains(current)).copied().unwrap_or_default();
+        let pages = group.iter().filter(|entry| self.has(**entry));
+        let items: Vec<_> = pages.map(|entry| entry.item(*current, &self.frame.t)).collect();
+        if items.len() > 1 { items } else { Vec::new() }
+    }
+
+    /// Returns whether the page exists.
+    ///
+    /// The page of application passwords is linked only if an application accepts application
+    /// passwords, and the page of names and passwords only if an application takes the user's name
+    /// and password. The home page does not exist if an application uses the provider's root path.
+    fn has(&self, entry: MenuEntry) -> bool {
+        match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::AppLogins => self.app_logins,
             MenuEntry::Home => self.home,
             _ => true,
-        };
-        entries.iter().copied().filter(exists)
+        }
     }
 
     pub(super) fn menu_name(&self, current: &MenuEntry) -> Markup {
@@ -339,7 +377,7 @@ impl Frame<'_> {
         language_tag(self.t.language)
     }
 
-    /// Returns the page's icon: the operator's logo, or the seal.
+    /// Returns the page's icon: the operator's logo, or the project's mark.
     pub(super) fn icon(&self) -> &str {
         self.addresses.logo.as_deref().unwrap_or(self.icon)
     }
@@ -349,10 +387,6 @@ impl Frame<'_> {
     #[expect(clippy::unused_self, reason = "templates call it on the frame")]
     pub(super) fn password_rules(&self) -> String {
         format!("minlength: {MIN_PASSWORD_LENGTH}; maxlength: {MAX_PASSWORD_LENGTH};")
-    }
-
-    pub(super) fn seal(&self) -> String {
-        initial(self.operator)
     }
 
     /// Returns the document title. If `faulty` is true, the title begins with a mark for a form

@@ -109,7 +109,7 @@ impl Pages {
             script: Asset::script(SCRIPT),
             return_script: Asset::script(RETURN_SCRIPT),
             logo: settings.logo.as_ref().map(Asset::logo),
-            icon: asset::icon(&settings.operator, settings.accent),
+            icon: asset::icon(settings.accent),
         }
     }
 

@@ -58,6 +58,12 @@ for (const element of document.querySelectorAll("time[datetime]")) {
 // Days of a filter are in the reader's time zone, like the times.
 for (const field of document.querySelectorAll("input[data-zone]")) field.value = new Date().getTimezoneOffset();
 
+// Show the current entry of a menu that scrolls.
+for (const current of document.querySelectorAll(".menu [aria-current]")) {
+  const menu = current.closest(".menu");
+  menu.scrollLeft = current.offsetLeft - (menu.clientWidth - current.offsetWidth) / 2;
+}
+
 // Copy the content of another element.
 for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = document.getElementById(button.dataset.copies);

@@ -87,6 +87,82 @@ async fn the_home_page_offers_a_passkey_to_users_without_one() {
     assert!(!offered(&browser).await);
 }
 
+/// Returns the URLs of the applications on the home page.
+fn links(page: &str) -> Vec<String> {
+    let parts = page.split("<p class=\"name\"><a href=\"").skip(1);
+    parts.map(|part| part.split('"').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn many_applications_have_a_search() {
+    let app = |name: &str, title: &str| {
+        format!(
+            "[[app]]\nname = {name:?}\ntitle = {title:?}\ndescription = \"Number {name}\"\nhost = \"{name}.test\"\n\
+             upstreams = [\"http://127.0.0.1:8081\"]\n[[app.route]]\npath = \"/\"\naccess = \"signed_in\"\n"
+        )
+    };
+    let few: String = (0..8).map(|number| app(&format!("app{number}"), &format!("Tool {number}"))).collect();
+    let provider = Provider::with(&few).await;
+    let page = with_anna(&provider).await.get("/").await;
+    assert_eq!((links(page.text()).len(), page.text().contains("role=\"search\"")), (8, false));
+    let provider = Provider::with(&(few + &app("forms", "İzin Formları"))).await;
+    let anna = with_anna(&provider).await;
+    let page = anna.get("/").await;
+    assert_eq!((links(page.text()).len(), page.text().contains("role=\"search\"")), (9, true));
+    for (query, found) in [
+        ("izin+form", &["https://forms.test/"][..]),
+        ("FORMLARI", &["https://forms.test/"]),
+        ("number+app3", &["https://app3.test/"]),
+        ("+tool+7+", &["https://app7.test/"]),
+        ("nothing", &[]),
+    ] {
+        let page = anna.get(&format!("/?q={query}")).await;
+        assert_eq!(links(page.text()), found, "{query}");
+        assert_eq!(page.text().contains("id=\"home-search-all\""), found.is_empty(), "{query}");
+    }
+    let page = anna.get(&format!("/?q=%3Cb%3E{}", "a".repeat(300))).await;
+    assert!(page.text().contains("&#60;baaa") || page.text().contains("&#60;b&#62;aaa"), "{page:?}");
+    assert!(!page.text().contains(&"a".repeat(101)));
+}
+
+#[tokio::test]
+async fn an_application_without_a_working_server_is_marked() {
+    let provider = Provider::with(APPS).await;
+    let anna = with_anna(&provider).await;
+    let server = |number: u8, is_alive| ("wiki".to_owned(), format!("http://127.0.0.1:808{number}"), is_alive);
+    for (states, is_marked) in [
+        (vec![], false),
+        (vec![server(1, false), server(2, true)], false),
+        (vec![server(1, false), server(2, false)], true),
+    ] {
+        provider.sealgate.upstreams.set(states.clone());
+        assert_eq!(anna.get("/").await.text().contains("Unavailable"), is_marked, "{states:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_menu_has_four_groups() {
+    let provider = Provider::with(APPS).await;
+    let anna = with_anna(&provider).await;
+    let currents = |page: &str| -> Vec<String> {
+        let head = page.split("</header>").next().unwrap();
+        let parts =
+            head.split("<li><a href=\"").skip(1).filter(|part| part.split('>').next().unwrap().contains("current"));
+        parts
+            .map(|part| part.split(['"', '>']).filter(|text| !text.contains('=')).take(2).collect::<String>())
+            .collect()
+    };
+    for (path, expected) in [
+        ("/", &["/page", "/page"][..]),
+        ("/account", &["/accountpage"]),
+        ("/account/security", &["/account/securitypage", "/account/securitypage"]),
+        ("/account/sessions", &["/account/securitylocation", "/account/sessionspage"]),
+        ("/account/activity", &["/account/activitypage"]),
+    ] {
+        assert_eq!(currents(anna.get(path).await.text()), expected, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn the_start_page_lists_only_accessible_applications() {
     let provider = Provider::with(APPS).await;
@@ -95,10 +171,6 @@ async fn the_start_page_lists_only_accessible_applications() {
     assert!(is_login(&login), "{login:?}");
     let home = browser.sign_in(&login, "ben@example.test").await;
     assert!(home.status == 200 && home.text().contains("Your applications"), "{home:?}");
-    let links = |page: &str| -> Vec<String> {
-        let parts = page.split("<p class=\"name\"><a href=\"").skip(1);
-        parts.map(|part| part.split('"').next().unwrap().to_owned()).collect()
-    };
     assert_eq!(links(home.text()), ["https://wiki.test/", "https://site.test:8443/"]);
     assert!(home.text().contains("Bilgi &#60;Bankası&#62;") && home.text().contains("What we know"), "{home:?}");
     // A wildcard has no address of its own.

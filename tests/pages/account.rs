@@ -315,13 +315,25 @@ fn application_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)
 
     let app = |description, login: Option<HomeAppLogin>| {
         let in_maintenance = login.is_none();
-        HomeApp { address: action.into(), title: client, description, icon: None, in_maintenance, login }
+        let is_unavailable = !in_maintenance;
+        HomeApp {
+            address: action.into(),
+            title: client,
+            description,
+            icon: None,
+            in_maintenance,
+            is_unavailable,
+            login,
+        }
     };
     let form = "/account/app-logins?app=wiki".to_owned();
     let logins = [None, Some(HomeAppLogin::Missing(form.clone())), Some(HomeAppLogin::Refused(form))];
     let apps = logins.map(|login| app(Some(person).filter(|_| login.is_none()), login));
-    add("home", html(&HomePage { inside: inside(), apps: &apps, offers_passkey: true }));
-    add("home-none", html(&HomePage { inside: inside(), apps: &[], offers_passkey: false }));
+    add("home", html(&HomePage { inside: inside(), apps: &apps, search: None, offers_passkey: true }));
+    let page = |apps, search| html(&HomePage { inside: inside(), apps, search, offers_passkey: false });
+    add("home-none", page(&[], None));
+    add("home-search", page(&apps, Some("")));
+    add("home-search-none", page(&[], Some(client)));
     all
 }
 
@@ -441,7 +453,8 @@ fn icons_of_applications_skip_the_article_and_differ() {
         let frame = crate::sample::frame(&pages, sealgate_config::Language::English, "/");
         let all = account_pages(&frame, &sample);
         let (_, html) = all.into_iter().find(|(name, _)| name == "home").unwrap();
-        let icon = html.split("<ul class=\"rows apps\">").nth(1).unwrap().split("<span class=\"seal").nth(1).unwrap();
+        let icon =
+            html.split("<ul class=\"apps\" id=\"apps\">").nth(1).unwrap().split("<span class=\"seal").nth(1).unwrap();
         let (class, rest) = icon.split_once("\" aria-hidden=\"true\">").unwrap();
         (class.trim().to_owned(), rest.split_once('<').unwrap().0.to_owned())
     };

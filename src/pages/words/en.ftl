@@ -449,12 +449,10 @@ device = { $browser } on { $system }
 device-unknown = Unknown browser
 
 menu-account = Your account
-menu-home = Home
 menu-profile = Profile
 menu-password = Password
 menu-security = Security
 menu-sessions = Devices and access
-menu-applications = Applications
 menu-app-passwords = Application passwords
 menu-app-logins = Sign-in data
 menu-sign-out = Sign out
@@ -599,7 +597,7 @@ password-throttled-minutes =
 password-too-many-changes = This password was changed five times within a day. Try again tomorrow. If this wasn’t you, sign out and reset your password, or ask your administrator.
 password-busy = Many people are signing in right now, so nothing was changed. Wait a few seconds and try again.
 
-security-title = Security
+security-title = Two-factor authentication
 security-none = You sign in with only your password. Add a two-factor method: it protects your account even if someone learns your password.
 security-none-link = You sign in with only your password. To set up two-factor authentication, ask your administrator for a link.
 security-lead = The methods that you use in addition to your password. If you do not recognize one, remove it and change your password.
@@ -729,7 +727,8 @@ sessions-remove-named = Remove: { $name }
 
 applications-title = Applications with access
 applications-lead = You have allowed these applications to access your account.
-applications-none = You have not given any application access yet.
+applications-none = You have not given any application access yet. An application asks you when you sign in to it for the first time.
+applications-open = Open your applications
 applications-since = Allowed: { $moment }
 applications-sees = It can see:
 applications-uses = It can use these on your behalf:
@@ -745,6 +744,12 @@ home-maintenance = Under maintenance
 home-login-missing = Enter your username and password once
 home-login-refused = Your username or password was not accepted. Enter them again.
 home-none = You do not have access to any application yet. If one is missing, ask your administrator.
+home-search = Search applications
+home-search-submit = Search
+home-search-none = No application matches “<bdi>{ $text }</bdi>”.
+home-search-all = Show all applications
+home-unavailable = Unavailable
+home-add = Add an application
 
 app-passwords-title = Application passwords
 app-passwords-lead = For programs that cannot show a sign-in page, such as git, a calendar or a network drive. Each password opens one application, and you can revoke it at any time. Changing your own password revokes all of them.

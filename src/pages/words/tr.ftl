@@ -426,12 +426,10 @@ device = { $browser }, { $system }
 device-unknown = Bilinmeyen tarayıcı
 
 menu-account = Hesabınız
-menu-home = Ana sayfa
 menu-profile = Profil
 menu-password = Parola
 menu-security = Güvenlik
 menu-sessions = Cihazlar ve erişim
-menu-applications = Uygulamalar
 menu-app-passwords = Uygulama parolaları
 menu-app-logins = Giriş bilgileri
 menu-sign-out = Oturumu kapat
@@ -567,7 +565,7 @@ password-throttled-minutes = Çok fazla hatalı parola girildi. { $minutes } dak
 password-too-many-changes = Bu parola bir gün içinde beş kez değiştirildi. Yarın yeniden deneyin. Değişiklikleri siz yapmadıysanız oturumu kapatıp parolanızı sıfırlayın veya yöneticinize başvurun.
 password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey değiştirilmedi. Birkaç saniye bekleyip yeniden deneyin.
 
-security-title = Güvenlik
+security-title = İki adımlı doğrulama
 security-none = Yalnızca parolanızla oturum açıyorsunuz. Bir doğrulama yöntemi ekleyin: birisi parolanızı öğrense bile hesabınızı korur.
 security-none-link = Yalnızca parolanızla oturum açıyorsunuz. İki adımlı doğrulamayı ayarlamak için yöneticinizden bir bağlantı isteyin.
 security-lead = Oturum açarken parolanıza ek olarak kullandığınız yöntemler. Tanımadığınız bir yöntem varsa kaldırın ve parolanızı değiştirin.
@@ -693,7 +691,8 @@ sessions-remove-named = Kaldır: { $name }
 
 applications-title = Erişim izni olan uygulamalar
 applications-lead = Bu uygulamaların hesabınıza erişmesine izin verdiniz.
-applications-none = Henüz hiçbir uygulamaya erişim izni vermediniz.
+applications-none = Henüz hiçbir uygulamaya erişim izni vermediniz. Uygulamalar, ilk kez oturum açtığınızda izninizi ister.
+applications-open = Uygulamalarınızı açın
 applications-since = İzin tarihi: { $moment }
 applications-sees = Görebildikleri:
 applications-uses = Sizin adınıza kullanabildikleri:
@@ -709,6 +708,12 @@ home-maintenance = Bakımda
 home-login-missing = Kullanıcı adınızı ve parolanızı bir kez girin
 home-login-refused = Kullanıcı adınız veya parolanız kabul edilmedi. Yeniden girin.
 home-none = Henüz erişebileceğiniz bir uygulama yok. Eksik olan varsa yöneticinize danışın.
+home-search = Uygulamalarda arayın
+home-search-submit = Ara
+home-search-none = “<bdi>{ $text }</bdi>” ile eşleşen uygulama yok.
+home-search-all = Tüm uygulamaları göster
+home-unavailable = Şu anda ulaşılamıyor
+home-add = Uygulama ekleyin
 
 app-passwords-title = Uygulama parolaları
 app-passwords-lead = git, takvim veya ağ sürücüsü gibi oturum açma sayfası gösteremeyen programlar içindir. Her parola tek bir uygulamayı açar; istediğiniz zaman iptal edebilirsiniz. Kendi parolanızı değiştirirseniz hepsi geçersiz olur.

@@ -26,6 +26,7 @@ use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::user::plain_letters;
 use sealgate_pages::{Asset, HomeApp, HomePage, html};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,12 @@ pub(super) async fn account_page(ctx: &RequestContext<'_>, section: AccountSecti
 
 const PAGE: &str = "/";
 
+/// Number of applications above which the home page has a search.
+const MOST_WITHOUT_SEARCH: usize = 8;
+
+/// Maximum length of a search in characters.
+const MAX_SEARCH_LENGTH: usize = 100;
+
 pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let config = &ctx.sealgate.config;
@@ -111,10 +118,30 @@ pub(super) async fn home_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
         // A wildcard has no address of its own.
         let address = format!("{}{path}", app.origin(&config.issuer)?);
         let login = app_logins::to_enter(ctx, app, &visitor.user, &credentials);
-        let (title, description) = (app.called(), app.description.as_deref());
-        Some(HomeApp { address, title, description, icon, in_maintenance: app.maintenance.is_some(), login })
+        let servers = ctx.sealgate.upstreams.for_app(&app.name);
+        Some(HomeApp {
+            address,
+            title: app.called(),
+            description: app.description.as_deref(),
+            icon,
+            in_maintenance: app.maintenance.is_some(),
+            is_unavailable: !servers.is_empty() && servers.iter().all(|(_, is_alive)| !is_alive),
+            login,
+        })
     });
+    let mut apps: Vec<_> = open.collect();
+    let query = ctx.query()?;
+    let search = (apps.len() > MOST_WITHOUT_SEARCH).then(|| {
+        let text = query.one("q").ok().flatten().unwrap_or_default();
+        text.trim().chars().take(MAX_SEARCH_LENGTH).collect::<String>()
+    });
+    if let Some(text) = &search {
+        let wanted = plain_letters(text);
+        apps.retain(|app| {
+            [Some(app.title), app.description].into_iter().flatten().any(|text| plain_letters(text).contains(&wanted))
+        });
+    }
     let offers_passkey = security::offers_passkey(ctx, &visitor.user).await?;
-    let page = HomePage { inside: visitor.inside(ctx), apps: &open.collect::<Vec<_>>(), offers_passkey };
+    let page = HomePage { inside: visitor.inside(ctx), apps: &apps, search: search.as_deref(), offers_passkey };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

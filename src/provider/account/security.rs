@@ -256,13 +256,16 @@ fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrol
     Enrolling { ctx, store: Store::clone(&ctx.sealgate.store), user: &visitor.user, origin }
 }
 
-/// Records the new factor and counts it as a step of the sign-in.
+/// Records the new factor and counts it as a step of the sign-in. A user without recovery codes then
+/// gets the page that makes them.
 ///
 /// The user has just presented the factor, so the next page does not ask for it again.
 async fn added(ctx: &RequestContext<'_>, visitor: Visitor, enrolled: &Enrolled) -> Result<Response, Failure> {
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
     let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
-    let response = Response::see_other(&visitor::done(ctx, PAGE, Done::FactorAdded));
+    let lacks_codes = matches!(recovery(&visitor.user, Some(&enrolled.factors)), RecoveryState::None);
+    let next = if lacks_codes && ctx.sealgate.store.can_encrypt() { CODES } else { PAGE };
+    let response = Response::see_other(&visitor::done(ctx, next, Done::FactorAdded));
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
 
