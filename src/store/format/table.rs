@@ -543,6 +543,7 @@ pub(crate) fn clients_with(feature: ClientFeature) -> Key {
     let feature = match feature {
         ClientFeature::BackchannelLogout => b"l",
         ClientFeature::Introspection => b"i",
+        ClientFeature::Assertions => b"a",
     };
     key(Table::Index, &[b"w", feature])
 }
