@@ -1,7 +1,7 @@
 //! Tests the links that users add and remove on the page "Security", with an OpenID provider.
 //! `tests/blackbox/directory/linking.rs` tests directories.
 
-use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::audit::{AuditEvent, AuditFilter, AuditKind};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, Notice};
 use sealgate_domain::pending_link::LINK_LIFE;
@@ -465,7 +465,7 @@ async fn a_user_with_a_passkey_removes_the_link() {
     let page = passkey(&browser, &page, &signed).await;
     assert!(page.text().contains("id=\"link-acme\""), "{page:?}");
     let events = provider.sealgate.audit.take_notices();
-    let notices: Vec<_> = events.iter().filter_map(|event| event.notice()).collect();
+    let notices: Vec<_> = events.iter().filter_map(AuditEvent::notice).collect();
     assert!(notices.contains(&Notice::AccountUnlinked), "{notices:?}");
 }
 

@@ -389,14 +389,14 @@ fn security_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let html = page_with(&lines, RecoveryState::None, true, None, None, &linked);
         add(&format!("account-security-linked-{name}"), html);
     }
-    let link = |is_directory, problem| {
+    let begin = |is_directory, problem| {
         let (label, source) = (client, "corp");
         html(&BeginLinkPage { inside: inside(), csrf, source, label, is_directory, account: person, problem })
     };
-    add("account-link", link(false, None));
-    add("account-link-directory", link(true, None));
-    add("account-link-wrong", link(true, Some(LinkProblem::SignIn(LoginProblem::WrongCredentials))));
-    add("account-link-away", link(true, Some(LinkProblem::Away)));
+    add("account-link", begin(false, None));
+    add("account-link-directory", begin(true, None));
+    add("account-link-wrong", begin(true, Some(LinkProblem::SignIn(LoginProblem::WrongCredentials))));
+    add("account-link-away", begin(true, Some(LinkProblem::Away)));
     for (name, is_directory) in [("provider", false), ("directory", true)] {
         let (label, names) = (client, &[person, account][..]);
         let (has_password, is_administrator) = (is_directory, is_directory);
