@@ -87,8 +87,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));
     let config = &sealgate.config;
-    let site_again = || Arc::clone(&site);
-    let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
+    let [last, keeping, beating, reporting] = std::array::from_fn(|_| Arc::clone(&site));
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
     let (reading, confirming, fetching, signing_out) = (own(), own(), own(), own());

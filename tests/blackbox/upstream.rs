@@ -527,7 +527,7 @@ async fn the_level_of_a_sign_in_is_the_one_that_the_operator_grants() {
     let provider = FakeProvider::start(anna());
     let lines = "acr = { \"mfa\" = \"2\" }";
     let world = World::prepare().start(&[Provider { name: "acme", issuer: &provider.issuer(), lines }], "");
-    // A value that the table lacks grants nothing, whatever the provider says.
+    // A value that the table lacks grants nothing.
     for (acr, is_granted) in [(json!(null), false), (json!("2"), false), (json!("mfa"), true)] {
         provider.state().claims["acr"] = acr.clone();
         provider.state().claims["amr"] = json!(["pwd", "otp", "unknown"]);
@@ -695,7 +695,7 @@ async fn another_issuer_under_the_same_name_does_not_inherit_its_users() {
     assert_eq!(world.status(&impostor, "/json").await, 302);
     world.instance.tells("give the new provider another name");
     assert!(new.state().refreshed.is_empty(), "the new provider has received a token of the old one");
-    // A user with an id that nobody had there.
+    // A new id.
     new.state().claims = json!({ "sub": "id-of-otto", "email": "otto@acme.test", "email_verified": true });
     let (_, page) = world.enter("acme", &new).await;
     assert!(is_signed_in(&page), "{page:?}");
