@@ -61,7 +61,7 @@ pub struct NewClient {
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub auth_method: Option<AuthMethod>,
     /// File with the client's public keys: a JWK set, a JWK, or a public key in PEM form. The client then authenticates
-    /// with private_key_jwt and has no secret
+    /// with `private_key_jwt` and has no secret
     #[arg(long, value_name = "FILE", value_parser = arguments::jwks_file, conflicts_with_all = ["jwks_uri", "workload"])]
     #[serde(default)]
     pub jwks: Option<ClientJwks>,
@@ -69,7 +69,7 @@ pub struct NewClient {
     #[arg(long, value_name = "URL", conflicts_with = "workload")]
     #[serde(default)]
     pub jwks_uri: Option<String>,
-    /// The client authenticates with tokens of a [[trusted_issuer]] with this subject, such as
+    /// The client authenticates with tokens of a trusted issuer with this subject, such as
     /// k8s=system:serviceaccount:jobs:backup, instead of --jwks
     #[arg(long, value_name = "ISSUER=SUBJECT", value_parser = arguments::workload)]
     #[serde(default)]
@@ -153,18 +153,18 @@ pub struct ClientSettings {
     /// Allowed grant types, replacing all current ones; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
     pub(super) grant_types: Option<Vec<GrantType>>,
-    /// Client authentication at the token endpoint. Changing from private_key_jwt to a secret generates a secret and
+    /// Client authentication at the token endpoint. Changing from `private_key_jwt` to a secret generates a secret and
     /// prints it once
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
     pub(super) auth_method: Option<AuthMethod>,
     /// File with the client's public keys: a JWK set, a JWK, or a public key in PEM form. Changes the method to
-    /// private_key_jwt and removes all secrets
+    /// `private_key_jwt` and removes all secrets
     #[arg(long, value_name = "FILE", value_parser = arguments::jwks_file, conflicts_with_all = ["jwks_uri", "workload"])]
     pub(super) jwks: Option<ClientJwks>,
     /// https URL of the client's key set, on a public address, instead of --jwks
     #[arg(long, value_name = "URL", conflicts_with = "workload")]
     pub(super) jwks_uri: Option<String>,
-    /// The client authenticates with tokens of a [[trusted_issuer]] with this subject, such as
+    /// The client authenticates with tokens of a trusted issuer with this subject, such as
     /// k8s=system:serviceaccount:jobs:backup, instead of --jwks
     #[arg(long, value_name = "ISSUER=SUBJECT", value_parser = arguments::workload)]
     pub(super) workload: Option<Workload>,

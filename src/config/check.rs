@@ -103,7 +103,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[client.workload]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));

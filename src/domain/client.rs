@@ -245,7 +245,8 @@ impl ClientSecret {
     /// stored hash.
     pub fn id(&self) -> String {
         let id = SecretHash::for_secret(&[b"client secret ".as_slice(), self.hash.as_bytes()].concat());
-        id.as_bytes().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+        let first = *id.as_bytes().first_chunk().unwrap_or(&[0; 8]);
+        format!("{:012x}", u64::from_be_bytes(first) >> 16)
     }
 }
 

@@ -222,9 +222,10 @@ pub fn check_assertion_source(
         (AuthMethod::PrivateKeyJwt, Some(AssertionSource::JwksUri(_))) if !is_operators_own => {
             Err("only a client of the operator can have a jwks_uri, because this server fetches it; use jwks")
         }
-        (AuthMethod::PrivateKeyJwt, Some(_)) => Ok(()),
-        (_, Some(_)) => Err("jwks, jwks_uri and workload need the authentication method private_key_jwt"),
-        (_, None) => Ok(()),
+        (AuthMethod::None | AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost, Some(_)) => {
+            Err("jwks, jwks_uri and workload need the authentication method private_key_jwt")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -141,7 +141,7 @@ fn is_time(word: &str) -> bool {
 /// Returns whether a word may be an identifier or a secret.
 fn is_random(word: &str) -> bool {
     let is_uuid = word.len() == 36 && word.matches('-').count() == 4;
-    let is_hex = [32, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hex = [12, 32, 64].contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_base64 = [16, 22, 43, 54].contains(&word.len())
         && word.contains(|char: char| char.is_ascii_digit() || char.is_ascii_uppercase());
     is_uuid || is_hex || is_base64
@@ -214,6 +214,8 @@ async fn people_and_clients(told: &mut Transcript, live: impl AsyncFnOnce(Subjec
         "client  show  wiki",
         "client  show  app",
         "client  rotate-secret  wiki  --overlap-seconds  60",
+        "client  secret  list  wiki",
+        "client  secret  add  wiki",
         "client  rotate-secret  app",
         "client  generate-token",
         "client  generate-token  --lifetime-seconds  60",

@@ -229,7 +229,7 @@ fn public_keys_of_a_client_are_read_from_a_file() {
     let load = || Config::load(&path("sealgate.toml"));
     let x = "PIYLWvoxN-xSnJq6PDL3XhR6j0RL2tVlo41ASRqVPtw";
     for (content, expected) in [
-        ("".to_owned(), "write a JWK set"),
+        (String::new(), "write a JWK set"),
         (format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}","d":"x"}}"#), "key 1 is private"),
         (" ".repeat(40_000), "has 40000 bytes"),
     ] {

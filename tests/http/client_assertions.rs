@@ -14,8 +14,7 @@ use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload};
 use sealgate_domain::client::{AuthMethod, Client, ClientState};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::service::ServiceAccess;
-use sealgate_domain::time::UnixTime;
-use sealgate_system::clock::Clock as _;
+use sealgate_system::clock::{Clock as _, SystemClock};
 use sealgate_system::fetch::Document;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -143,8 +142,7 @@ async fn the_documented_script_makes_an_assertion() {
     let provider = provider(&key).await;
     let jwks = AssertionSource::Jwks(ClientJwks::parse(&public).unwrap());
     provider.change_client("c1", |client| client.assertion_source = Some(jwks.clone())).await;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    provider.clock.set(UnixTime::from_seconds(now));
+    provider.clock.set(SystemClock.now());
     std::fs::write(path("client-assertion"), SCRIPT).unwrap();
     for _ in 0..2 {
         let assertion = run("sh", &[&path("client-assertion"), &path("key.pem"), "c1", ISSUER]);

@@ -309,27 +309,26 @@ mod tests {
         ] {
             assert!(judge(&own(&sound)).is_ok(), "{sound}");
         }
-        use AssertionFault as Fault;
         for (changes, fault) in [
-            (json!({"iss": null}), Fault::Issuer),
-            (json!({"iss": "other"}), Fault::Issuer),
-            (json!({"sub": null}), Fault::Subject),
-            (json!({"sub": "other"}), Fault::Subject),
-            (json!({"aud": null}), Fault::Audience),
-            (json!({"aud": [OWN]}), Fault::Audience),
-            (json!({"aud": format!("{OWN}/")}), Fault::Audience),
-            (json!({"aud": format!("{OWN}/oauth/token")}), Fault::Audience),
-            (json!({"exp": null}), Fault::Expired),
-            (json!({"exp": NOW - 30}), Fault::Expired),
-            (json!({"exp": NOW + 331}), Fault::Lifetime),
-            (json!({"exp": "soon"}), Fault::Malformed),
-            (json!({"iat": NOW + 31}), Fault::NotYet),
-            (json!({"nbf": NOW + 31}), Fault::NotYet),
-            (json!({"iat": "now"}), Fault::Malformed),
-            (json!({"jti": null}), Fault::Id),
-            (json!({"jti": ""}), Fault::Id),
-            (json!({"jti": 1}), Fault::Id),
-            (json!({"jti": "x".repeat(257)}), Fault::Id),
+            (json!({"iss": null}), AssertionFault::Issuer),
+            (json!({"iss": "other"}), AssertionFault::Issuer),
+            (json!({"sub": null}), AssertionFault::Subject),
+            (json!({"sub": "other"}), AssertionFault::Subject),
+            (json!({"aud": null}), AssertionFault::Audience),
+            (json!({"aud": [OWN]}), AssertionFault::Audience),
+            (json!({"aud": format!("{OWN}/")}), AssertionFault::Audience),
+            (json!({"aud": format!("{OWN}/oauth/token")}), AssertionFault::Audience),
+            (json!({"exp": null}), AssertionFault::Expired),
+            (json!({"exp": NOW - 30}), AssertionFault::Expired),
+            (json!({"exp": NOW + 331}), AssertionFault::Lifetime),
+            (json!({"exp": "soon"}), AssertionFault::Malformed),
+            (json!({"iat": NOW + 31}), AssertionFault::NotYet),
+            (json!({"nbf": NOW + 31}), AssertionFault::NotYet),
+            (json!({"iat": "now"}), AssertionFault::Malformed),
+            (json!({"jti": null}), AssertionFault::Id),
+            (json!({"jti": ""}), AssertionFault::Id),
+            (json!({"jti": 1}), AssertionFault::Id),
+            (json!({"jti": "x".repeat(257)}), AssertionFault::Id),
         ] {
             assert_eq!(judge(&own(&changes)), Err(fault), "{changes}");
         }

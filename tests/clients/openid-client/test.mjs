@@ -88,6 +88,19 @@ await assert.rejects(oidc.fetchUserInfo(service, tokens.access_token, oidc.skipS
 await oidc.tokenRevocation(service, tokens.access_token);
 console.log("ok client_credentials");
 
+// The application behind the gate answers with the user that the gate names.
+const application = http.createServer((request, response) => response.end(request.headers["x-forwarded-user"]));
+await new Promise((listens) => application.listen(process.env.RP_PORT, "127.0.0.1", listens));
+const throughTheGate = (token) => new Promise((resolve, reject) => {
+  const [{ port, hostname }, host] = [new URL(ISSUER), new URL(RESOURCE).host];
+  const headers = { host, authorization: `Bearer ${token}`, connection: "close" };
+  http.get({ hostname, port, headers }, async (response) => {
+    let user = "";
+    for await (const chunk of response) user += chunk;
+    resolve({ status: response.statusCode, user });
+  }).on("error", reject);
+});
+
 // A client with a key instead of a secret.
 const pem = (await readFile(process.env.SIGNED_CLIENT_KEY, "utf8")).replace(/-----[A-Z ]+-----|\n/g, "");
 const curve = { name: "ECDSA", namedCurve: "P-256" };
@@ -98,11 +111,14 @@ for (let times = 0; times < 2; times++) {
   const { access_token } = await oidc.clientCredentialsGrant(signed, { resource: RESOURCE });
   const { sub, scope } = JSON.parse(Buffer.from(access_token.split(".")[1], "base64url"));
   assert.deepEqual([sub, scope], [SIGNED_CLIENT_ID, "wiki:read"]);
+  assert.deepEqual(await throughTheGate(access_token), { status: 200, user: `client:${SIGNED_CLIENT_ID}` });
   await oidc.tokenRevocation(signed, access_token);
+  assert.equal((await throughTheGate(access_token)).status, 401);
 }
+application.close();
 const other = await crypto.subtle.generateKey(curve, false, ["sign"]);
 const thief = await oidc.discovery(new URL(ISSUER), SIGNED_CLIENT_ID, {}, oidc.PrivateKeyJwt(other.privateKey), options);
-await assert.rejects(oidc.clientCredentialsGrant(thief, { resource: RESOURCE }), { error: "invalid_client" });
+await assert.rejects(oidc.clientCredentialsGrant(thief, { resource: RESOURCE }), { status: 401 });
 console.log("ok private_key_jwt");
 // Back-channel logout and introspection.
 async function leave(algorithm) {
