@@ -85,8 +85,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     })?);
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));
-    let config = &sealgate.config;
-    let site_again = || Arc::clone(&site);
+    let (config, site_again) = (&sealgate.config, || Arc::clone(&site));
     let (last, keeping, beating, reporting) = (site_again(), site_again(), site_again(), site_again());
     let own = || Arc::clone(&sealgate);
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
