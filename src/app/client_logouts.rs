@@ -296,8 +296,8 @@ async fn send_to(
             continue;
         };
         let Some(fence) = lease.lock().await.acquire_or_renew().await else { break };
-        let taken = store.take_client_logout(&due, &fence, sealgate.clock.now(), ATTEMPT_LEASE).await?;
-        let Some(logout) = taken else { break };
+        let leased = store.take_client_logout(&due, &fence, sealgate.clock.now(), ATTEMPT_LEASE).await?;
+        let Some(logout) = leased else { break };
         let attempt = match sign(sealgate, &logout.value, algorithm).await {
             Ok(token) => send(web, uri.as_str(), &token).await,
             Err(error) => Attempt::Unsigned(error),

@@ -96,13 +96,16 @@ pub struct Sealgate {
     pub audit: Arc<AuditLog>,
     /// Log of this process's answers to refreshes.
     pub answers: Arc<Answers>,
-    /// Whether clients need each feature, by number of the feature, and [`Store::clients_counter`] before
-    /// that was read.
-    client_features: Arc<[Mutex<Option<(u64, bool)>>; ClientFeature::COUNT]>,
+    /// Last read of whether clients need each feature, by number of the feature.
+    client_features: Arc<[LastFeatureRead; ClientFeature::COUNT]>,
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
 }
+
+/// Whether clients need a feature, and [`Store::clients_counter`] before that was read. `None` before the
+/// first read.
+type LastFeatureRead = Mutex<Option<(u64, bool)>>;
 
 /// Last read of the key ring, which the signer uses.
 struct KeyRingReads {

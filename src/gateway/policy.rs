@@ -535,6 +535,7 @@ mod tests {
     use sealgate_domain::assurance::AuthenticationMethod::{Passkey, Password, RecoveryCode, SecurityKey, Totp};
     use sealgate_domain::assurance::{AuthenticationMethod, AuthenticationStep};
     use sealgate_domain::client::ClientId;
+    use sealgate_domain::group_filter::GroupFilter;
     use sealgate_domain::oauth::claims::AccessTokenClaims;
     use sealgate_domain::scope::Scope;
     use sealgate_domain::time::UnixTime;
@@ -613,7 +614,7 @@ mod tests {
             holder: BearerHolder::User(Arc::new(anna())),
             client: ClientId::parse("c1").unwrap(),
             vouched_for: true,
-            visible_groups: Default::default(),
+            visible_groups: GroupFilter::default(),
         };
         Credential::Bearer(Arc::new(bearer), required)
     }

@@ -232,8 +232,8 @@ mod tests {
             ("https://192.168.0.1/x", false),
             ("https://169.254.169.254/x", false),
         ] {
-            let resolved = resolver.resolve(&uri.parse().unwrap(), &Config::default(), NextTimeout::default());
-            assert_eq!(resolved.is_ok(), is_accepted, "{uri}");
+            let outcome = resolver.resolve(&uri.parse().unwrap(), &Config::default(), NextTimeout::default());
+            assert_eq!(outcome.is_ok(), is_accepted, "{uri}");
         }
     }
 
