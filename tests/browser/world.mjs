@@ -231,11 +231,11 @@ export async function cookiesOfFactors(browser, person) {
   await page.fill("#name", "Anahtarlıktaki güvenlik anahtarı");
   await page.click("#enrol-security-key");
   await page.waitForSelector("[role=status].done");
+  await page.click("#codes-later");
   await page.click("#add-totp");
   await page.fill("#code", await earlyTotp(await page.textContent("#totp-secret")));
   await page.click("#totp-confirm");
   await page.waitForSelector("[role=status].done");
-  await page.click("#make-codes");
   await page.click("#codes-make");
   await page.waitForSelector(".recovery-code");
   const cookies = await context.storageState();

@@ -187,7 +187,7 @@ async fn a_name_and_password_are_stored_replaced_and_removed() {
     let provider = provider().await;
     let anna = provider.anna.sub;
     let (browser, empty) = signed_in(&provider, ANNA).await;
-    assert!(browser.get("/account").await.text().contains("href=\"/account/app-logins\""));
+    assert!(browser.get("/").await.text().contains("href=\"/account/app-logins\""));
     assert!(empty.text().contains("Bilgi Bankası") && empty.text().contains("No sign-in data stored"), "{empty:?}");
     assert!(!empty.text().contains("app_password"), "no form is open: {empty:?}");
 

@@ -59,7 +59,7 @@ fn id(page: &Reply) -> String {
 async fn an_application_password_is_created_shown_once_and_revoked() {
     let provider = Provider::with(APPS).await;
     let browser = with_anna(&provider).await;
-    assert!(browser.get("/account").await.text().contains("href=\"/account/app-passwords\""));
+    assert!(browser.get("/account/security").await.text().contains("href=\"/account/app-passwords\""));
     let empty = browser.get(PAGE).await;
     assert!(
         empty.text().contains("value=\"git\">Depo</option>") && !empty.text().contains("value=\"wiki\""),
@@ -160,7 +160,7 @@ async fn a_new_account_password_ends_application_passwords() {
 async fn the_menu_has_no_application_passwords_if_no_application_accepts_them() {
     let provider = Provider::new().await;
     let browser = with_anna(&provider).await;
-    assert!(!browser.get("/account").await.text().contains(PAGE));
+    assert!(!browser.get("/account/security").await.text().contains(PAGE));
     assert!(browser.get(PAGE).await.text().contains("No application accepts"));
 }
 

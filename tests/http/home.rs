@@ -121,8 +121,7 @@ async fn many_applications_have_a_search() {
         assert_eq!(page.text().contains("id=\"home-search-all\""), found.is_empty(), "{query}");
     }
     let page = anna.get(&format!("/?q=%3Cb%3E{}", "a".repeat(300))).await;
-    assert!(page.text().contains("&#60;baaa") || page.text().contains("&#60;b&#62;aaa"), "{page:?}");
-    assert!(!page.text().contains(&"a".repeat(101)));
+    assert!(page.text().contains(&format!("value=\"&#60;b&#62;{}\"", "a".repeat(97))), "{page:?}");
 }
 
 #[tokio::test]

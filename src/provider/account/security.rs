@@ -21,7 +21,7 @@ use sealgate_config::EnrolmentChoice;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::assurance::{AssuranceLevel, FactorId};
+use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, FactorId, RecoveryCodeWorth};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::factors::{FactorKind, FactorOrigin, Factors, KeyFactor, TotpFactor, factor_name};
 use sealgate_domain::secret::base64url;
@@ -262,9 +262,16 @@ fn enrolling<'a, 'c>(ctx: &'a RequestContext<'c>, visitor: &'a Visitor) -> Enrol
 /// The user has just presented the factor, so the next page does not ask for it again.
 async fn added(ctx: &RequestContext<'_>, visitor: Visitor, enrolled: &Enrolled) -> Result<Response, Failure> {
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::FactorAdded).with_detail(enrolled.detail()));
-    let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
     let lacks_codes = matches!(recovery(&visitor.user, Some(&enrolled.factors)), RecoveryState::None);
-    let next = if lacks_codes && ctx.sealgate.store.can_encrypt() { CODES } else { PAGE };
+    // The page that makes codes would ask a user for another sign-in who took longer.
+    let recent = AssuranceRequirement {
+        level: AssuranceLevel::One,
+        max_age: Some(MAX_AGE_TO_CHANGE),
+        recovery_codes: RecoveryCodeWorth::LostFactor,
+    };
+    let is_recent = recent.judge(&visitor.sign_in.steps, ctx.now).is_ok();
+    let next = if lacks_codes && is_recent && ctx.sealgate.store.can_encrypt() { CODES } else { PAGE };
+    let cookie = sign_in::step_up(ctx, visitor.session, &visitor.sign_in, enrolled.step(ctx.now)).await?;
     let response = Response::see_other(&visitor::done(ctx, next, Done::FactorAdded));
     Ok(cookie.into_iter().fold(response, Response::with_cookie))
 }
