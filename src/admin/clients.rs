@@ -25,6 +25,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_domain::shown_client::{ClientPart, ShownClient};
 use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
@@ -54,8 +55,8 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
         }
         ClientCommand::Disable(id) => disable(context, &id).await,
         ClientCommand::Enable(id) => enable(context, &id).await,
-        ClientCommand::Approve(id) => approve(context, &id, true).await,
-        ClientCommand::RevokeApproval(id) => approve(context, &id, false).await,
+        ClientCommand::Approve(id) => Ok(ClientAnswer::from(&approve(context, &id, true, None).await?.0).into()),
+        ClientCommand::RevokeApproval(id) => Ok(ClientAnswer::from(&approve(context, &id, false, None).await?.0).into()),
         ClientCommand::Set { client, settings } => set(context, &client, &settings).await,
         ClientCommand::Delete(id) => delete(context, &id).await,
         ClientCommand::GenerateToken { lifetime_seconds } => initial_token(context, lifetime_seconds).await,
@@ -283,8 +284,28 @@ async fn enable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, C
     Ok(ClientAnswer::from(&client).into())
 }
 
-/// Approves a client that the operator did not create, or revokes the approval.
-async fn approve(context: &CommandContext<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
+/// Approves a client as a page has shown it.
+///
+/// Returns the parts that have changed since. If there are any, the client is not approved.
+///
+/// # Errors
+/// As `sealgate client approve`.
+pub async fn approve_client(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    seen: &ShownClient,
+) -> Result<Vec<ClientPart>, CommandError> {
+    Ok(approve(context, id, true, Some(seen)).await?.1)
+}
+
+/// Approves a client that the operator did not create, or revokes the approval. Returns the client,
+/// and the parts that differ from `seen`. If there are any, nothing was changed.
+async fn approve(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    approved: bool,
+    seen: Option<&ShownClient>,
+) -> Result<(Client, Vec<ClientPart>), CommandError> {
     let by = context.authority;
     if !by.is_administrative() {
         return Err(CommandError::Forbidden("only an administrator can approve a client".to_owned()));
@@ -296,10 +317,21 @@ async fn approve(context: &CommandContext<'_>, id: &ClientId, approved: bool) ->
         )));
     }
     let approval = approved.then(|| ClientDecision { by, at: context.clock.now() });
-    let changed = context.store.change_client(id, |client| client.approval = approval).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
-    record_change(context, id, if approved { "approve" } else { "revoke approval" }).await;
-    Ok(ClientAnswer::from(&client).into())
+    let differences = Mutex::new(Vec::new());
+    let change = |client: &mut Client| {
+        let changed = seen.map(|seen| seen.changes(client)).unwrap_or_default();
+        if changed.is_empty() {
+            client.approval = approval;
+        }
+        // The store may call this closure several times. The last call is committed.
+        *differences.lock().unwrap_or_else(PoisonError::into_inner) = changed;
+    };
+    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let differences = differences.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if differences.is_empty() {
+        record_change(context, id, if approved { "approve" } else { "revoke approval" }).await;
+    }
+    Ok((client, differences))
 }
 
 async fn delete(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {

@@ -3,7 +3,8 @@
 //!
 //! Events contain only identifiers and values that the server creates. They do not contain typed
 //! text, because users often type a password into the wrong field. The only exceptions are names of
-//! security keys, because users need them to distinguish their keys. If a failed sign-in names an
+//! security keys, because users need them to distinguish their keys, and names of groups, because
+//! they give access. If a failed sign-in names an
 //! existing account, the event contains the account's `sub`, but not the typed name.
 
 use std::fmt;

@@ -43,6 +43,7 @@ pub mod scope;
 pub mod search_filter;
 pub mod secret;
 pub mod service;
+pub mod shown_client;
 pub mod session;
 pub mod source;
 pub mod source_check;

@@ -245,6 +245,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "address not verified" => t.detail_address_not_verified(),
         "no password" => t.detail_no_password(),
         "several accounts or addresses" => t.detail_of_many(),
+        // Events of older versions.
         "groups and roles" => t.detail_groups_and_roles(),
         "address" => t.detail_address(),
         "verification of the address" => t.detail_address_verification(),
@@ -272,8 +273,31 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "no changes" => t.detail_nothing_changed(),
         part if part.starts_with("session ") => t.detail_one_session(),
         part if part.starts_with("rotate_secret ") => t.detail_new_secret(),
-        _ => return None,
+        part => return membership_words(t, part),
     })
+}
+
+/// Formats a change of groups or roles, such as `group added ops`.
+fn membership_words(t: Words, part: &str) -> Option<Markup> {
+    let role = |name: &str| match name {
+        "admin" => Some(t.user_role_admin_short()),
+        "developer" => Some(t.user_role_developer_short()),
+        _ => None,
+    };
+    if let Some(group) = part.strip_prefix("group added ") {
+        return Some(t.detail_group_added(group));
+    }
+    if let Some(group) = part.strip_prefix("group removed ") {
+        return Some(t.detail_group_removed(group));
+    }
+    if let Some(name) = part.strip_prefix("role added ") {
+        return role(name).map(|role| t.detail_role_added(role));
+    }
+    if let Some(name) = part.strip_prefix("role removed ") {
+        return role(name).map(|role| t.detail_role_removed(role));
+    }
+    let rest = part.strip_prefix("and ")?.strip_suffix(" more")?;
+    rest.parse::<u64>().ok().map(|count| t.detail_more(count))
 }
 
 /// Formats a kind of factor with an optional name, separated by a space.

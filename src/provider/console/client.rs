@@ -1,11 +1,14 @@
 //! `/console/clients/{client_id}`: settings, secrets and deletion of one client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use http::{Method, StatusCode};
 
-use super::confirmation::Target;
+use super::actions::{Action, ClientAction};
+use super::confirmation::{Question, Target};
 use super::form::own_redirect_uri;
+use super::owners::Owners;
 use super::{confirmation, form, kept_form};
 use crate::console::{ConsoleUser, last_segment};
 use crate::submission::{Effect, ShownResult};
@@ -22,8 +25,10 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
-use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
+use sealgate_domain::shown_client::{ClientPart, ShownClient};
+use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal, ConfirmDetail, ConfirmLabel, GuardedChange};
 use sealgate_pages::{Done, Problem, html};
 
 /// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
@@ -33,59 +38,129 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
-            return resume(ctx, console_user, &client, &form);
+            return resume(ctx, console_user, &client, &form).await;
         }
         let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return Ok(show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() }));
+        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
         // The user loaded the page before the configuration file defined the client. The page of a
         // client from the configuration has no forms.
         let notes = ClientNotes { refused: Some(ClientRefusal::DefinedInFile), ..ClientNotes::default() };
-        return Ok(show(ctx, console_user, &client, &notes));
+        return show(ctx, console_user, &client, &notes).await;
     }
     let id = client.id.clone();
-    let action = form.one("action")?;
-    if let Some(change) = action.and_then(confirmation::of_client_action)
-        && let Some(page) =
-            confirmation::ask(ctx, console_user, &form, change, &Target::client(&client, page_of(&client.id))).await?
+    let action = ClientAction::read(&form)?;
+    if action == ClientAction::Approve
+        && let Some(changed) = changed_since(&client, &form)?
     {
-        return Ok(page);
+        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
+    if let Some(question) = simple_question(&client, action, &form)?
+        && !confirmation::is_confirmed(&form)
+    {
+        return Ok(confirmation::page(ctx, console_user, &form, &question));
     }
     match action {
-        Some("save") => save(ctx, console_user, &client, &form).await,
-        Some("rotate") => rotate(ctx, console_user, &client, &form).await,
-        Some("disable") => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
-        Some("enable") => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
-        Some("approve") => command(ctx, console_user, ClientCommand::Approve(id.into()), Done::ClientState).await,
-        Some("revoke-approval") => {
+        ClientAction::Save => save(ctx, console_user, &client, &form).await,
+        ClientAction::Rotate => rotate(ctx, console_user, &client, &form).await,
+        ClientAction::Disable => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
+        ClientAction::Enable => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
+        ClientAction::Approve => approve(ctx, console_user, &client, &form).await,
+        ClientAction::RevokeApproval => {
             command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
-        Some("level") => set_level(ctx, console_user, id, &form).await,
-        Some("delete") => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
-        _ => Err(Failure::page(Problem::InvalidRequest)),
+        ClientAction::Level => set_level(ctx, console_user, id, &form).await,
+        ClientAction::Delete => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
     }
 }
 
-/// Shows a form that was kept while the user signed in again.
-///
-/// The page asks for the confirmation of a guarded change, or shows the typed values.
-fn resume(
+/// Returns the question about an action that is always confirmed. [`save`] asks by itself.
+fn simple_question<'a>(
+    client: &'a Client,
+    action: ClientAction,
+    form: &Params,
+) -> Result<Option<Question<'a>>, Failure> {
+    let change = match action {
+        ClientAction::Save => return Ok(None),
+        ClientAction::Rotate => GuardedChange::RotateSecret,
+        ClientAction::Disable => GuardedChange::DisableClient,
+        ClientAction::Enable => GuardedChange::EnableClient,
+        ClientAction::Approve => GuardedChange::Approve,
+        ClientAction::RevokeApproval => GuardedChange::RevokeApproval,
+        ClientAction::Level => GuardedChange::SetLevel(chosen_level(form)?),
+        ClientAction::Delete => GuardedChange::DeleteClient,
+    };
+    let question = Question::new(change, Target::client(client, page_of(&client.id)));
+    Ok(Some(match action {
+        ClientAction::Approve => {
+            let uris = |uris: &[RedirectUri]| uris.iter().map(|uri| uri.as_str().to_owned()).collect();
+            question.with(details([
+                (ConfirmLabel::RedirectUris, uris(&client.redirect_uris)),
+                (ConfirmLabel::PostLogoutRedirectUris, uris(&client.post_logout_redirect_uris)),
+                (ConfirmLabel::Scope, vec![client.scope.to_string()]),
+            ]))
+        }
+        _ => question,
+    }))
+}
+
+/// Returns the parts of a change that have values.
+fn details<const N: usize>(parts: [(ConfirmLabel, Vec<String>); N]) -> Vec<ConfirmDetail> {
+    let parts = parts.into_iter().filter(|(_, values)| !values.is_empty());
+    parts.map(|(label, values)| ConfirmDetail { label, values }).collect()
+}
+
+/// Returns the parts of the client that have changed since the page with the form was shown, if any.
+/// A form without digests counts as changed in every part.
+fn changed_since(client: &Client, form: &Params) -> Result<Option<Vec<ClientPart>>, Failure> {
+    let seen = form.one("seen")?.and_then(ShownClient::parse);
+    let changed = seen.map_or_else(|| ClientPart::ALL.to_vec(), |seen| seen.changes(client));
+    Ok(Some(changed).filter(|changed| !changed.is_empty()))
+}
+
+/// Approves the client that the page has shown.
+async fn approve(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let (action, notes) = (form.one("action")?, ClientNotes::default());
-    if let Some(change) = action.and_then(confirmation::of_client_action) {
-        let target = Target::client(client, page_of(&client.id));
-        return Ok(confirmation::page(ctx, console_user, form, change, &target));
+    let seen = form.one("seen")?.and_then(ShownClient::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let context = command_context(ctx, console_user);
+    let changed = admin::approve_client(&context, &client.id, &seen).await.map_err(failure_of)?;
+    if changed.is_empty() {
+        return Ok(Response::see_other(&visitor::done(ctx, &page_of(&client.id), Done::ClientState)));
     }
-    Ok(match action {
-        Some("save") => page(ctx, console_user, client, &form::read(form, Some(client.client_type))?, &notes),
-        _ => show(ctx, console_user, client, &notes),
-    })
+    let client = console_user.client(ctx, Some(client.id.clone())).await?;
+    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await
+}
+
+/// Shows a form that was kept while the user signed in again.
+///
+/// The page asks for the confirmation of a guarded change, or shows the typed values.
+async fn resume(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let action = ClientAction::read(form)?;
+    if client.from_configuration || console_user.role < Action::Client(action).least_role() {
+        return show(ctx, console_user, client, &ClientNotes::default()).await;
+    }
+    let is_late = matches!(action, ClientAction::Save | ClientAction::Approve);
+    let changed = changed_since(client, form)?.filter(|_| is_late).unwrap_or_default();
+    if action == ClientAction::Save {
+        // The typed values, to be saved again.
+        let typed = form::read(form, Some(client.client_type))?;
+        return page(ctx, console_user, client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
+    match simple_question(client, action, form)? {
+        Some(question) if changed.is_empty() => Ok(confirmation::page(ctx, console_user, form, &question)),
+        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::default() }).await,
+    }
 }
 
 async fn save(
@@ -98,19 +173,44 @@ async fn save(
     let checked = match form::check(&typed, |uri| console_user.may_register(ctx, uri, Some(client))) {
         Ok(checked) => checked,
         Err(faults) => {
-            return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &ClientNotes::default()));
+            let typed = ClientForm { faults, ..typed };
+            return page(ctx, console_user, client, &typed, &ClientNotes::default()).await;
         }
     };
+    if form.has("seen")
+        && let Some(changed) = changed_since(client, form)?
+    {
+        return page(ctx, console_user, client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
+    let added = details(checked.additions(client));
+    if !added.is_empty() {
+        confirmation::require_recent_for_form(ctx, console_user, form).await?;
+        if !confirmation::is_confirmed(form) {
+            let target = Target::client(client, page_of(&client.id));
+            let question = Question::new(GuardedChange::WidenClient, target).with(added);
+            return Ok(confirmation::page(ctx, console_user, form, &question));
+        }
+    }
     let own = own_redirect_uri(ctx);
-    let lapsed = AtomicBool::new(false);
+    let seen = form.one("seen")?.and_then(ShownClient::parse);
+    let (lapsed, changed_since) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let change = |client: &mut Client| {
         let before = client.clone();
-        checked.replace(client, &own);
+        let changed = seen.as_ref().map(|seen| seen.changes(client)).unwrap_or_default();
+        if changed.is_empty() {
+            checked.replace(client, &own);
+        }
         let loses = !console_user.is_administrator() && client.revoke_approval_if_changed(&before);
         lapsed.store(loses, Ordering::Relaxed);
+        // The store may call this closure several times. The last call is committed.
+        *changed_since.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
     let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
-    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let client = changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let changed = changed_since.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !changed.is_empty() {
+        return page(ctx, console_user, &client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
     let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
     ctx.sealgate.audit.note(event);
@@ -130,12 +230,8 @@ async fn rotate(
         return Err(Failure::page(Problem::InvalidRequest));
     }
     if overlap_seconds > 0 && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
-        return Ok(show(
-            ctx,
-            console_user,
-            client,
-            &ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() },
-        ));
+        let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
+        return show(ctx, console_user, client, &notes).await;
     }
     let rotate = ClientCommand::RotateSecret { client: client.id.clone().into(), overlap_seconds };
     let work = Box::pin(async {
@@ -148,20 +244,18 @@ async fn rotate(
     submission::once(ctx, &console_user.visitor, form, work).await
 }
 
+fn chosen_level(form: &Params) -> Result<AssuranceLevel, Failure> {
+    form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))
+}
+
 /// Sets the level that users must reach to use the client.
-///
-/// Only an administrator may set the level, so that the client's developer cannot lower it.
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: ClientId,
     form: &Params,
 ) -> Result<Response, Failure> {
-    if !console_user.is_administrator() {
-        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
-    }
-    let chosen = form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
-    let level = Some(chosen).filter(|level| *level > AssuranceLevel::One);
+    let level = Some(chosen_level(form)?).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
     command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
 }
@@ -215,6 +309,9 @@ pub(super) struct ClientNotes<'a> {
     result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
+    /// Parts that have changed since the page with the form was shown, so that the form changed
+    /// nothing.
+    changed: Vec<ClientPart>,
 }
 
 /// Returns the path of a client's page.
@@ -222,17 +319,23 @@ pub(super) fn page_of(client: &ClientId) -> String {
     format!("/console/clients/{}", client.path_segment())
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, notes: &ClientNotes<'_>) -> Response {
-    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), notes)
+async fn show(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    notes: &ClientNotes<'_>,
+) -> Result<Response, Failure> {
+    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), notes).await
 }
 
-fn page(
+async fn page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &ClientForm,
     notes: &ClientNotes<'_>,
-) -> Response {
+) -> Result<Response, Failure> {
+    let owner = Owners::default().of(ctx, client).await?;
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
@@ -247,6 +350,9 @@ fn page(
         new_secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
         refused: notes.refused,
+        changed: &notes.changed,
+        seen: &ShownClient::of(client).to_string(),
+        owner: owner.as_ref(),
     };
-    Response::page(StatusCode::OK, html(&page), None)
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

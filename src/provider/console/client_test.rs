@@ -6,6 +6,7 @@
 //! Redeeming the code creates no grant. The tokens on the page name a grant that does not exist, so
 //! a leaked token is useless.
 
+use super::actions::ClientTestAction;
 use super::form::own_redirect_uri;
 use crate::console::{ConsoleUser, last_segment};
 use crate::request::ProviderRequest as _;
@@ -38,11 +39,11 @@ pub(super) async fn client_test_page(
         return Ok(show(ctx, console_user, &client, None, None));
     }
     let form = console_user.form(ctx)?;
-    match form.one("action")? {
-        Some("switch-on") => switch(ctx, console_user, &client, true).await,
-        Some("switch-off") => switch(ctx, console_user, &client, false).await,
-        Some("start") if client.redirects_to(&own_redirect_uri(ctx)) => Ok(start(ctx, &client)),
-        _ => Err(Failure::page(Problem::InvalidRequest)),
+    match ClientTestAction::read(&form)? {
+        ClientTestAction::SwitchOn => switch(ctx, console_user, &client, true).await,
+        ClientTestAction::SwitchOff => switch(ctx, console_user, &client, false).await,
+        ClientTestAction::Start if client.redirects_to(&own_redirect_uri(ctx)) => Ok(start(ctx, &client)),
+        ClientTestAction::Start => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
