@@ -366,6 +366,9 @@ pub enum ClientCommand {
         settings: Box<ClientSettings>,
     },
     /// Generate a new secret and print it once; at most five are valid
+    ///
+    /// Tokens that the client already has stay valid. If the secret has leaked, end them too: sealgate grant revoke-all
+    /// --client CLIENT
     RotateSecret {
         /// Owner of the secret
         #[command(flatten)]

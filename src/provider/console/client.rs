@@ -177,11 +177,6 @@ async fn save(
             return page(ctx, console_user, client, &typed, &ClientNotes::default()).await;
         }
     };
-    if form.has("seen")
-        && let Some(changed) = changed_since(client, form)?
-    {
-        return page(ctx, console_user, client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
-    }
     let added = details(checked.additions(client));
     if !added.is_empty() {
         confirmation::require_recent_for_form(ctx, console_user, form).await?;
