@@ -146,6 +146,10 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 /// An error page if the user may not make the action; [`Failure::Redirect`] if the sign-in is too
 /// old; when the store fails.
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
+    if matches!(area, Area::Client | Area::ClientTest) {
+        // The answer for another developer's client is 404, whatever the form contains.
+        console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+    }
     let form = console_user.form(ctx)?;
     let action = Action::read(area, &form)?;
     if console_user.role < action.least_role() {
