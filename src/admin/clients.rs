@@ -56,7 +56,9 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
         ClientCommand::Disable(id) => disable(context, &id).await,
         ClientCommand::Enable(id) => enable(context, &id).await,
         ClientCommand::Approve(id) => Ok(ClientAnswer::from(&approve(context, &id, true, None).await?.0).into()),
-        ClientCommand::RevokeApproval(id) => Ok(ClientAnswer::from(&approve(context, &id, false, None).await?.0).into()),
+        ClientCommand::RevokeApproval(id) => {
+            Ok(ClientAnswer::from(&approve(context, &id, false, None).await?.0).into())
+        }
         ClientCommand::Set { client, settings } => set(context, &client, &settings).await,
         ClientCommand::Delete(id) => delete(context, &id).await,
         ClientCommand::GenerateToken { lifetime_seconds } => initial_token(context, lifetime_seconds).await,

@@ -210,6 +210,15 @@ impl AuditKind {
         }
     }
 
+    /// Returns whether the event is a failed authentication, or a credential that was refused because
+    /// it may have been stolen.
+    pub const fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::SignInFailed | Self::FactorFailed | Self::FactorBlocked | Self::ReuseDetected | Self::KeyMayBeCopied
+        )
+    }
+
     /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
@@ -510,6 +519,9 @@ pub struct AuditFilter {
     /// Only events before this time match.
     #[serde(default)]
     pub until: Option<UnixTime>,
+    /// Client address of the request.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
 }
 
 impl AuditFilter {
@@ -520,6 +532,7 @@ impl AuditFilter {
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.since.is_none_or(|since| event.at >= since)
             && self.until.is_none_or(|until| event.at < until)
+            && self.address.is_none_or(|address| event.address == Some(address))
     }
 }
 

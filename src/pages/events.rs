@@ -5,6 +5,7 @@ use askama::filters::Safe;
 
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 
+use super::console::SignInChart;
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words, escaped};
 
@@ -48,8 +49,8 @@ pub struct ActivityPage<'a> {
     pub next: Option<&'a str>,
 }
 
-/// Page of the audit log with its filter. The form sends `kind`, `person`, `client`, `from`, `to`
-/// and `zone`.
+/// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
+/// `address`, `from`, `to` and `zone`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
@@ -76,6 +77,14 @@ pub struct AuditLogPage<'a> {
     pub from: &'a str,
     /// Last day to filter by, as typed, or empty.
     pub to: &'a str,
+    /// Client address to filter by, as typed, or empty.
+    pub address: &'a str,
+    /// Result to filter by: `failed`, `succeeded` or empty.
+    pub result: &'a str,
+    /// URL of this page with its filter, for a reload or a bookmark.
+    pub reload: &'a str,
+    /// Sign-ins of the last 30 days, on the first page without a filter.
+    pub chart: Option<&'a SignInChart>,
     /// Offset of the reader's time zone in minutes, positive if the zone is behind UTC. The script
     /// sets it.
     pub zone: i64,
@@ -90,6 +99,8 @@ pub enum AuditField {
     From,
     /// The last day is invalid.
     To,
+    /// The client address is invalid.
+    Address,
 }
 
 impl AuditLogPage<'_> {

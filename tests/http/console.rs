@@ -36,7 +36,9 @@ use sealgate_store::{AddOutcome, GrantFilter};
 use sealgate_system::clock::Clock;
 
 use crate::steps::{assert_code, assert_login, csrf_of};
-use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, hidden_fields, is_consent};
+use crate::support::{
+    self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, hidden_fields, is_consent,
+};
 
 const ANNA: &str = "anna@example.test";
 const BEN: &str = "ben@example.test";

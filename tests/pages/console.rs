@@ -24,8 +24,8 @@ use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip, ClientFault, ClientField, ClientForm,
     ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmDetail,
-    ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage,
-    GuardedChange, InvitationForm, NewClientPage, NewUserPage, OwnedClients, ResetState, TypedProfile, UserAppLogins,
+    ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange,
+    InvitationForm, NewClientPage, NewUserPage, OwnedClients, ResetState, SignInChart, TypedProfile, UserAppLogins,
     UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
@@ -677,6 +677,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         subject: Some(named("u1", account)),
         party: Some(named("c1", client)),
     });
+    let chart = SignInChart { periods: vec![(AT, 12, 3), (AT, 0, 0)] };
     let page = |events, previous, next, faults| {
         html(&AuditLogPage {
             inside: inside(frame, sample, ConsoleRole::Administrator, None),
@@ -686,6 +687,10 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             csv: "/console/audit/export?format=csv",
             ndjson: "/console/audit/export?format=ndjson",
             most_exported: 2500,
+            address: "192.0.2.7",
+            result: "failed",
+            reload: "/console/audit?kind=keys_changed",
+            chart: Some(&chart),
             kind: "keys_changed",
             person: account,
             client,

@@ -27,9 +27,15 @@ pub struct ClientsPage<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientOwner {
     /// The user has access to the console.
-    Active { id: String, name: String },
+    Active {
+        id: String,
+        name: String,
+    },
     /// The user is disabled, or is no developer any more.
-    WithoutAccess { id: String, name: String },
+    WithoutAccess {
+        id: String,
+        name: String,
+    },
     Deleted,
 }
 

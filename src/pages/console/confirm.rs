@@ -223,9 +223,7 @@ impl ConfirmPage<'_> {
             | GuardedChange::WidenClient
             | GuardedChange::SetLevel(_) => t.profile_save(),
             GuardedChange::AddUser(_) => t.user_add(),
-            GuardedChange::DeleteClient | GuardedChange::DeleteUser | GuardedChange::DeleteMail(_) => {
-                t.client_delete()
-            }
+            GuardedChange::DeleteClient | GuardedChange::DeleteUser | GuardedChange::DeleteMail(_) => t.client_delete(),
             GuardedChange::RotateSecret => t.client_rotate(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),

@@ -41,7 +41,8 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
             return resume(ctx, console_user, &client, &form).await;
         }
         let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() }).await;
+        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() })
+            .await;
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {

@@ -113,8 +113,9 @@ pub(super) async fn question<'a>(
     }
     let details = [(ConfirmLabel::GroupsAdded, added), (ConfirmLabel::GroupsRemoved, removed)];
     let details = details.into_iter().filter(|(_, values)| !values.is_empty());
-    let question = Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
-        .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
+    let question =
+        Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
+            .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
     let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
     let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { Default::default() };
     Ok(Some(Question { clients, ..question }))

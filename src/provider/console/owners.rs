@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::console::ConsoleUser;
 use crate::console::client::execute;
 use crate::console::confirmation::DISABLE_CLIENTS;
-use crate::console::ConsoleUser;
 use crate::visitor;
 use sealgate_admin::command::{ClientCommand, Command};
 use sealgate_core::web::context::RequestContext;

@@ -11,9 +11,7 @@ use crate::console::confirmation::{Question, Target};
 use crate::console::membership::Membership;
 use crate::console::user_profile::Profile;
 use crate::console::users::new_password;
-use crate::console::{
-    ConsoleUser, confirmation, kept_form, last_segment, membership, owners, user_list, user_profile,
-};
+use crate::console::{ConsoleUser, confirmation, kept_form, last_segment, membership, owners, user_list, user_profile};
 use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};

@@ -196,8 +196,12 @@ async fn a_bulk_change_applies_to_the_users_in_the_confirmation() {
         let form = page.text().split("<form").find(|form| form.contains(BULK)).unwrap().to_owned();
         form.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    let fields =
-        [("csrf", csrf.as_str()), ("action", "add-to-group"), ("to_group", "staff"), ("who", "cem@example.test\nben@example.test")];
+    let fields = [
+        ("csrf", csrf.as_str()),
+        ("action", "add-to-group"),
+        ("to_group", "staff"),
+        ("who", "cem@example.test\nben@example.test"),
+    ];
     let add = async |number: u8, email: &str| {
         let (sub, email) = (Subject::from_random([number; 16]), Email::parse(email));
         let user = User { sub, email, roles: [].into(), ..provider.ben.clone() };
