@@ -147,7 +147,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 /// old; when the store fails.
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
     if matches!(area, Area::Client | Area::ClientTest) {
-        // The answer for another developer's client is 404, whatever the form contains.
+        // Another developer's client is answered with 404, also if the form is invalid.
         console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
     }
     let form = console_user.form(ctx)?;

@@ -1,5 +1,5 @@
-//! Tests forms of the console that are sent after somebody else has changed the same object, or the
-//! right of the sender.
+//! Tests forms of the console that are sent after another user has changed the same object, or the
+//! role of the sender.
 
 use super::*;
 
@@ -59,7 +59,7 @@ async fn an_approval_applies_only_to_the_client_that_was_shown() {
         assert!(told.split("</ul>").next().unwrap().contains("Redirect URIs"), "{page:?}");
         assert!(page.text().contains("https://evil.test/cb") && !is_approved().await, "{page:?}");
     }
-    // The confirmation is open. It names what is approved.
+    // The confirmation is open. It names the redirect URI.
     let question = press_only(&anna, &path, &[("action", "approve")]).await;
     assert!(is_confirmation(&question) && question.text().contains("https://evil.test/cb"), "{question:?}");
     change(("name", "Payroll")).await;

@@ -63,7 +63,7 @@ async fn a_guarded_change_names_its_target_and_waits_for_the_confirmation() {
     }
     assert_eq!(state(&provider).await, before);
     assert_eq!(ben.get("/account").await.status, 200);
-    // A name needs no confirmation. The confirmation of groups names what is added and removed.
+    // A name needs no confirmation. The confirmation of groups names the added and removed ones.
     let path = format!("/console/users/{}", provider.ben.sub);
     let page = press_only(&anna, &path, &[("action", "save-profile"), ("email", BEN), ("name", "Ben Öz")]).await;
     assert!(page.status == 200 && !is_confirmation(&page), "{page:?}");
