@@ -15,8 +15,8 @@ use crate::users;
 use sealgate_config::App;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType, MAX_SECRETS,
-    SecretsFull,
+    AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientState, ClientType, GrantType,
+    MAX_SECRETS, SecretsFull,
 };
 use sealgate_domain::client_rules;
 use sealgate_domain::grant::EndReason;
@@ -190,6 +190,15 @@ fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the ID {id}"))
 }
 
+/// Returns whether the sender may change this client. Another request may have given a developer's
+/// client to another user since the sender's page was checked.
+fn may_change(context: &CommandContext<'_>, client: &Client) -> bool {
+    match context.authority {
+        Authority::Owner(subject) => client.owner == Some(subject),
+        Authority::Administrator(_) | Authority::Operator => true,
+    }
+}
+
 async fn record_change(context: &CommandContext<'_>, id: &ClientId, detail: &str) {
     context.record(context.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
 }
@@ -242,14 +251,14 @@ async fn rotate_secret(
     let end = now.plus(Duration::from_secs(overlap_seconds));
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
-        if !client.is_public() {
+        if !client.is_public() && may_change(context, client) {
             // The store may call this closure several times. The last call is committed.
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) =
                 client.rotate_secret(client_secret(&secret, now), end);
         }
     };
     let changed = context.store.change_client(id, change).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
@@ -268,8 +277,13 @@ async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, 
     // Disable first: an enabled client could get new grants while the old ones are being revoked.
     let now = context.clock.now();
     let decision = ClientDecision { by: context.authority, at: now };
-    let changed = context.store.change_client(id, |client| client.disable(decision)).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let change = |client: &mut Client| {
+        if may_change(context, client) {
+            client.disable(decision);
+        }
+    };
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     record_change(context, id, "disable").await;
     let ended = context.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
     Ok(ClientAnswer { grants_ended: Some(ended), ..ClientAnswer::from(&client) }.into())
@@ -277,8 +291,13 @@ async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, 
 
 async fn enable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     let authority = context.authority;
-    let changed = context.store.change_client(id, |client| client.enable(authority)).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let change = |client: &mut Client| {
+        if may_change(context, client) {
+            client.enable(authority);
+        }
+    };
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     if !client.is_enabled() {
         return Err(CommandError::Forbidden(format!("an administrator disabled the client {id}")));
     }

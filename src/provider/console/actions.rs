@@ -133,20 +133,22 @@ impl Action {
     pub(super) fn guard(self) -> Guard {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
-            // They change nothing. A test sign-in is bound to the browser.
-            Self::CheckNewApp | Self::CheckAccess | Self::ClientTest(Test::Start) => Guard::None,
-            // Only the user receives the link. A queued message was already approved.
-            Self::User(User::SendResetLink | User::ResendInvitation) | Self::Mail(Mail::Retry | Mail::Test) => {
-                Guard::None
-            }
+            // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
+            // a mailed link. A queued message was already approved.
+            Self::CheckNewApp
+            | Self::CheckAccess
+            | Self::ClientTest(Test::Start)
+            | Self::User(User::SendResetLink | User::ResendInvitation)
+            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
             Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
-            // The forms have fields for the new credential, which a confirmation would repeat. A new
-            // user with a console role is confirmed too.
-            Self::AddUser | Self::RegisterClient | Self::User(User::SetAppLogin) => Guard::RecentSignIn,
-            // One access that the user can get again.
-            Self::User(User::EndAccess | User::WithdrawInvitation)
+            // The first three forms have fields that a confirmation would repeat, or show a new
+            // credential; a new user with a console role is confirmed too. The others end or open one
+            // access.
+            Self::AddUser
+            | Self::RegisterClient
+            | Self::User(User::SetAppLogin | User::EndAccess | User::WithdrawInvitation)
             | Self::ClientTest(Test::SwitchOn | Test::SwitchOff) => Guard::RecentSignIn,
             Self::User(
                 User::Save
@@ -185,12 +187,12 @@ impl Action {
     pub(super) fn least_role(self) -> ConsoleRole {
         use ClientAction as Client;
         match self {
-            // A developer must not vouch for a client, or lower the level that an administrator set.
-            Self::Client(Client::Approve | Client::RevokeApproval | Client::Level) => ConsoleRole::Administrator,
             Self::RegisterClient
             | Self::Client(Client::Save | Client::Rotate | Client::Disable | Client::Enable | Client::Delete)
             | Self::ClientTest(_) => ConsoleRole::Developer,
-            Self::AddUser
+            // A developer must not vouch for a client, or lower the level that an administrator set.
+            Self::Client(Client::Approve | Client::RevokeApproval | Client::Level)
+            | Self::AddUser
             | Self::User(_)
             | Self::Bulk(_)
             | Self::Group(_)

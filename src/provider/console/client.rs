@@ -193,7 +193,7 @@ async fn save(
     let change = |client: &mut Client| {
         let before = client.clone();
         let changed = seen.as_ref().map(|seen| seen.changes(client)).unwrap_or_default();
-        if changed.is_empty() {
+        if changed.is_empty() && console_user.may_change(client) {
             checked.replace(client, &own);
         }
         let loses = !console_user.is_administrator() && client.revoke_approval_if_changed(&before);
@@ -202,7 +202,9 @@ async fn save(
         *changed_since.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
     let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
-    let client = changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    // The client may belong to another developer by now.
+    let client = changed.filter(|client| console_user.may_change(client));
+    let client = client.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     let changed = changed_since.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !changed.is_empty() {
         return page(ctx, console_user, &client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;

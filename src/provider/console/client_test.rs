@@ -56,12 +56,17 @@ async fn switch(
 ) -> Result<Response, Failure> {
     let own = own_redirect_uri(ctx);
     let change = |client: &mut Client| {
+        if !console_user.may_change(client) {
+            return;
+        }
         client.redirect_uris.retain(|uri| uri.as_str() != own);
         if on {
             client.redirect_uris.push(RedirectUri::of_application(&own));
         }
     };
-    ctx.sealgate.store.change_client(&client.id, change).await?;
+    let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
+    let changed = changed.filter(|client| console_user.may_change(client));
+    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id);
     ctx.sealgate.audit.note(event.with_detail(if on { "test sign-in on" } else { "test sign-in off" }));
     Ok(Response::see_other(&ctx.path(&format!("/console/try/{}", client.id))))

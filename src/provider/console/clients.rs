@@ -39,9 +39,7 @@ pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &Consol
         let step = ctx.sealgate.store.clients(after.as_ref(), CLIENTS_PER_READ).await?;
         more = step.len() == CLIENTS_PER_READ;
         after = step.last().map(|client| client.id.clone()).or(after);
-        let theirs =
-            |client: &Client| console_user.is_administrator() || client.owner == Some(console_user.visitor.user.sub);
-        for client in step.into_iter().filter(theirs) {
+        for client in step.into_iter().filter(|client| console_user.may_change(client)) {
             let owner = owners.of(ctx, &client).await?;
             let is_left = owner.as_ref().is_some_and(|owner| !owner.is_active());
             if is_left || !only_without_owner {

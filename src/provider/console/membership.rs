@@ -21,7 +21,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::MAX_GROUPS;
 use sealgate_domain::user::{Role, User, membership_changes};
-use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, TypedUser, UserField};
+use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
 use sealgate_pages::{ConsoleRole, Done, Problem};
 
 /// Input of the form.
@@ -117,7 +117,7 @@ pub(super) async fn question<'a>(
         Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
             .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
     let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
-    let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { Default::default() };
+    let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { OwnedClients::default() };
     Ok(Some(Question { clients, ..question }))
 }
 

@@ -205,10 +205,12 @@ impl ConsoleUser {
             Some(id) => ctx.sealgate.store.client(&id).await?,
             None => None,
         };
-        let theirs = |client: &Client| {
-            self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
-        };
-        client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+        client.filter(|client| self.may_change(client)).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    /// Returns whether the user may see and change the client.
+    fn may_change(&self, client: &Client) -> bool {
+        self.is_administrator() || client.owner == Some(self.visitor.user.sub)
     }
 
     /// Returns whether the user may register a redirect URI. `client` is `None` for a new client.

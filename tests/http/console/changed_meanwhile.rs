@@ -92,6 +92,33 @@ async fn an_approval_is_checked_in_its_commit() {
     assert!(!stored(&provider, "c1").await.unwrap().is_vouched_for());
 }
 
+/// An operator gives the client to another user between the check of the request and the commit.
+#[tokio::test]
+async fn a_developer_who_has_lost_the_client_meanwhile_changes_nothing() {
+    let (provider, meddler) = Provider::meddled_with(ON).await;
+    give(&provider, provider.ben.sub, Some(Role::Developer)).await;
+    let ben = signed_in(&provider, BEN).await;
+    let id = ClientId::parse("c1").unwrap();
+    let of = async |owner| {
+        provider.sealgate.store.change_client(&id, |client| client.owner = owner).await.unwrap();
+    };
+    let save = form(&[("name", "Payroll"), ("action", "save"), ("sure", "yes")]);
+    for (path, fields) in [
+        ("/console/clients/c1", save),
+        ("/console/clients/c1", vec![("action", "rotate"), ("overlap_seconds", "0"), ("sure", "yes")]),
+        ("/console/clients/c1", vec![("action", "disable"), ("sure", "yes")]),
+        ("/console/try/c1", vec![("action", "switch-on")]),
+    ] {
+        of(None).await;
+        let before = stored(&provider, "c1").await;
+        of(Some(provider.ben.sub)).await;
+        let stop = meddler.stop(At::BeforeCommit, b'l');
+        let (late, ()) = tokio::join!(press_only(&ben, path, &fields), stop.meanwhile(of(None)));
+        assert_eq!(late.status, 404, "{fields:?}: {late:?}");
+        assert_eq!(stored(&provider, "c1").await, before, "{fields:?}");
+    }
+}
+
 #[tokio::test]
 async fn settings_of_a_client_do_not_undo_a_newer_change() {
     let provider = provider().await;
