@@ -38,7 +38,8 @@ use crate::sample::{AT, Sample};
 
 /// Returns the console pages in every state.
 pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let parts = [client_pages(frame, sample), people_pages(frame, sample), group_pages(frame, sample)];
+    let (bulk, groups) = (bulk_pages(frame, sample), group_pages(frame, sample));
+    let parts = [client_pages(frame, sample), people_pages(frame, sample), bulk, groups];
     parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
 }
 
@@ -187,7 +188,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             new_secret: secret,
             issuer: "https://id.example.com",
             refused: own.then_some(ClientRefusal::TooManySecrets),
-            changed: if client.is_enabled() || own { &[] } else { &ClientPart::ALL },
+            changed: if client.is_enabled() || own || secret.is_some() { &[] } else { &ClientPart::ALL },
             seen: "a.b.c",
             owner: Some(if client.is_enabled() { &owner } else { &left }),
         })
@@ -533,8 +534,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the pages about groups and about changes to several users in every state.
-fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+/// Returns the pages about changes to several users in every state.
+fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: String, html: String| all.push((name, html));
@@ -588,6 +589,16 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     for (number, fault) in (0..).zip([BulkFault::NoUsers, BulkFault::TooMany { most: 100 }, BulkFault::Group]) {
         add(format!("console-bulk-fault-{number}"), page(BulkAction::AddToGroup, None, &[], Some(fault)));
     }
+    all
+}
+
+/// Returns the pages about groups in every state.
+fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: String, html: String| all.push((name, html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let fields = [("action", "disable"), ("to_group", client)];
 
     let url = "/console/groups/members?name=staff".to_owned();
     let groups = [GroupLine { name: client.to_owned(), url, members: 12, uses: 3 }];

@@ -26,8 +26,8 @@ async fn details(provider: &Provider, kind: AuditKind) -> Vec<String> {
 /// Returns the hidden fields of the page with these names, and `more`.
 fn fields(page: &Reply, names: &[&str], more: &[(&str, &str)]) -> Vec<(String, String)> {
     let hidden = hidden_fields(page.text());
-    let named = names.iter().map(|name| hidden.iter().find(|(known, _)| known == name).unwrap().clone());
-    named.chain(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))).collect()
+    let shown = names.iter().map(|name| hidden.iter().find(|(known, _)| known == name).unwrap().clone());
+    shown.chain(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))).collect()
 }
 
 async fn send(browser: &Browser<'_>, path: &str, fields: &[(String, String)]) -> Reply {
