@@ -18,14 +18,14 @@ use crate::users::UserRef;
 use sealgate_domain::audit::{AuditFilter, AuditId};
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: AuditCommand) -> Result<Answer, CommandError> {
-    let AuditCommand { filter: EventFilter { user, client, kinds, since, until }, limit, after } = command;
+    let AuditCommand { filter: EventFilter { user, client, kinds, since, until, address }, limit, after } = command;
     let subject = match &user {
         // A deleted user is still in the audit log.
         Some(UserRef::Sub(sub)) => Some(*sub),
         Some(user) => Some(users::find(context, user).await?.sub),
         None => None,
     };
-    let filter = AuditFilter { subject, client, kinds, since, until };
+    let filter = AuditFilter { subject, client, kinds, since, until, address };
     let after = after.as_deref().and_then(AuditId::parse);
     context.trail.store_pending(filter.subject).await;
     let page = context.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;

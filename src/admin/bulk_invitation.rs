@@ -12,6 +12,7 @@ use super::invitations::{InvitationSender, mail_fault};
 use super::user_settings::Invitees;
 use super::users_file::{LineFault, UserRow};
 use crate::import::{CheckedUsers, STEP, check_file, existing, refused};
+use crate::users::with_membership;
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::language::Language;
@@ -90,7 +91,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
             return Err(refused(faults, NOBODY));
         }
     }
-    record(context, invited.iter().map(|(user, _)| user.sub)).await;
+    record(context, invited.iter().map(|(user, _)| user)).await;
     Ok(Answer::Invited(answer))
 }
 
@@ -168,16 +169,16 @@ fn answer(
 }
 
 /// Records in the audit log that each user was added and invited.
-async fn record(context: &CommandContext<'_>, invited: impl Iterator<Item = Subject>) {
-    let invited: Vec<Subject> = invited.collect();
+async fn record(context: &CommandContext<'_>, invited: impl Iterator<Item = &User>) {
+    let invited: Vec<&User> = invited.collect();
     for some in invited.chunks(STEP / 2) {
         if let Some((last, others)) = some.split_last() {
-            let event = |kind, sub: &Subject| context.event(kind).for_subject(*sub);
-            for sub in others {
-                context.trail.note(event(AuditKind::UserCreated, sub));
-                context.trail.note(event(AuditKind::InvitationSent, sub));
+            let event = |kind, user: &User| context.event(kind).for_subject(user.sub);
+            for user in others {
+                context.trail.note(with_membership(event(AuditKind::UserCreated, user), user));
+                context.trail.note(event(AuditKind::InvitationSent, user));
             }
-            context.trail.note(event(AuditKind::UserCreated, last));
+            context.trail.note(with_membership(event(AuditKind::UserCreated, last), last));
             context.record(event(AuditKind::InvitationSent, last)).await;
         }
     }

@@ -15,8 +15,8 @@ use crate::users;
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
-    AuthMethod, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, GrantType, MAX_SECRETS,
-    SecretsFull,
+    AuthMethod, Authority, Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, GrantType,
+    MAX_SECRETS, SecretsFull,
 };
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
@@ -28,6 +28,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_domain::shown_client::{ClientPart, ShownClient};
 use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
@@ -58,8 +59,10 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
         ClientCommand::Secret(command) => secret(context, command).await,
         ClientCommand::Disable(id) => disable(context, &id).await,
         ClientCommand::Enable(id) => enable(context, &id).await,
-        ClientCommand::Approve(id) => approve(context, &id, true).await,
-        ClientCommand::RevokeApproval(id) => approve(context, &id, false).await,
+        ClientCommand::Approve(id) => Ok(ClientAnswer::from(&approve(context, &id, true, None).await?.0).into()),
+        ClientCommand::RevokeApproval(id) => {
+            Ok(ClientAnswer::from(&approve(context, &id, false, None).await?.0).into())
+        }
         ClientCommand::Set { client, settings } => set(context, &client, &settings).await,
         ClientCommand::Delete(id) => delete(context, &id).await,
         ClientCommand::GenerateToken { lifetime_seconds } => initial_token(context, lifetime_seconds).await,
@@ -226,6 +229,15 @@ fn absent(id: &ClientId) -> CommandError {
     CommandError::Absent(format!("no client has the ID {id}"))
 }
 
+/// Returns whether the sender may change this client. Another request may have given a developer's
+/// client to another user since the sender's page was checked.
+fn may_change(context: &CommandContext<'_>, client: &Client) -> bool {
+    match context.authority {
+        Authority::Owner(subject) => client.owner == Some(subject),
+        Authority::Administrator(_) | Authority::Operator => true,
+    }
+}
+
 async fn record_change(context: &CommandContext<'_>, id: &ClientId, detail: &str) {
     context.record(context.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
 }
@@ -320,6 +332,9 @@ async fn remove_secret(context: &CommandContext<'_>, id: &ClientId, secret: &str
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
         let mut next = client.clone();
+        if !may_change(context, client) {
+            return;
+        }
         let removed = if !next.remove_secret(secret) {
             let list = format!("sealgate client secret list {id}");
             Err(CommandError::Absent(format!("the client {id} has no secret {secret}; see: {list}")))
@@ -334,7 +349,8 @@ async fn remove_secret(context: &CommandContext<'_>, id: &ClientId, secret: &str
         // The store may call this closure several times. The last call is committed.
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = removed;
     };
-    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     outcome.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     record_change(context, id, &format!("remove_secret {secret}")).await;
     Ok(ClientAnswer::from(&client).into())
@@ -348,12 +364,13 @@ async fn change_secrets(
 ) -> Result<Client, CommandError> {
     let outcome = Mutex::new(Ok(()));
     let change = |client: &mut Client| {
-        if !client.is_public() && !client.uses_assertions() {
+        if !client.is_public() && !client.uses_assertions() && may_change(context, client) {
             // The store may call this closure several times. The last call is committed.
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = change(client);
         }
     };
-    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     if client.is_public() {
         return Err(CommandError::invalid(format!("the client {id} is public and has no secret")));
     }
@@ -377,8 +394,13 @@ async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, 
     // Disable first: an enabled client could get new grants while the old ones are being revoked.
     let now = context.clock.now();
     let decision = ClientDecision { by: context.authority, at: now };
-    let changed = context.store.change_client(id, |client| client.disable(decision)).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let change = |client: &mut Client| {
+        if may_change(context, client) {
+            client.disable(decision);
+        }
+    };
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     record_change(context, id, "disable").await;
     let ended = context.store.end_grants_of_client(id, EndReason::Administrator, now).await?;
     Ok(ClientAnswer { grants_ended: Some(ended), ..ClientAnswer::from(&client) }.into())
@@ -386,8 +408,13 @@ async fn disable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, 
 
 async fn enable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
     let authority = context.authority;
-    let changed = context.store.change_client(id, |client| client.enable(authority)).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
+    let change = |client: &mut Client| {
+        if may_change(context, client) {
+            client.enable(authority);
+        }
+    };
+    let changed = context.store.change_client(id, change).await?;
+    let client = changed.filter(|client| may_change(context, client)).ok_or_else(|| absent(id))?;
     if !client.is_enabled() {
         return Err(CommandError::Forbidden(format!("an administrator disabled the client {id}")));
     }
@@ -395,8 +422,28 @@ async fn enable(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, C
     Ok(ClientAnswer::from(&client).into())
 }
 
-/// Approves a client that the operator did not create, or revokes the approval.
-async fn approve(context: &CommandContext<'_>, id: &ClientId, approved: bool) -> Result<Answer, CommandError> {
+/// Approves a client as a page has shown it.
+///
+/// Returns the parts that have changed since. If there are any, the client is not approved.
+///
+/// # Errors
+/// As `sealgate client approve`.
+pub async fn approve_client(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    seen: &ShownClient,
+) -> Result<Vec<ClientPart>, CommandError> {
+    Ok(approve(context, id, true, Some(seen)).await?.1)
+}
+
+/// Approves a client that the operator did not create, or revokes the approval. Returns the client,
+/// and the parts that differ from `seen`. If there are any, nothing was changed.
+async fn approve(
+    context: &CommandContext<'_>,
+    id: &ClientId,
+    approved: bool,
+    seen: Option<&ShownClient>,
+) -> Result<(Client, Vec<ClientPart>), CommandError> {
     let by = context.authority;
     if !by.is_administrative() {
         return Err(CommandError::Forbidden("only an administrator can approve a client".to_owned()));
@@ -408,10 +455,21 @@ async fn approve(context: &CommandContext<'_>, id: &ClientId, approved: bool) ->
         )));
     }
     let approval = approved.then(|| ClientDecision { by, at: context.clock.now() });
-    let changed = context.store.change_client(id, |client| client.approval = approval).await?;
-    let client = changed.ok_or_else(|| absent(id))?;
-    record_change(context, id, if approved { "approve" } else { "revoke approval" }).await;
-    Ok(ClientAnswer::from(&client).into())
+    let differences = Mutex::new(Vec::new());
+    let change = |client: &mut Client| {
+        let changed = seen.map(|seen| seen.changes(client)).unwrap_or_default();
+        if changed.is_empty() {
+            client.approval = approval;
+        }
+        // The store may call this closure several times. The last call is committed.
+        *differences.lock().unwrap_or_else(PoisonError::into_inner) = changed;
+    };
+    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let differences = differences.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if differences.is_empty() {
+        record_change(context, id, if approved { "approve" } else { "revoke approval" }).await;
+    }
+    Ok((client, differences))
 }
 
 async fn delete(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {

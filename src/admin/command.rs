@@ -8,6 +8,7 @@
 //! Passwords are serialized in clear text, because only the socket carries the JSON form. `Debug`
 //! omits them.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -369,6 +370,9 @@ pub enum ClientCommand {
     #[command(subcommand)]
     Secret(SecretCommand),
     /// Replace a client's secrets by a new one and print it once
+    ///
+    /// Tokens that the client already has stay valid. If the secret has leaked, end them too: sealgate grant revoke-all
+    /// --client CLIENT
     RotateSecret {
         /// Owner of the secret
         #[command(flatten)]
@@ -716,6 +720,10 @@ pub struct EventFilter {
     /// End (exclusive): a day or instant
     #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
     pub(super) until: Option<UnixTime>,
+    /// Only events of requests from this address
+    #[arg(long, value_name = "IP")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) address: Option<IpAddr>,
 }
 
 #[cfg(test)]

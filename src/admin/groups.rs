@@ -20,6 +20,8 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
     if let Some(to) = to.filter(|to| !is_group(to)) {
         return Err(CommandError::invalid(format!("the group {to:?} is invalid")));
     }
+    let added = to.map(|to| format!("group added {to}, ")).unwrap_or_default();
+    let detail = format!("{added}group removed {group}");
     let (mut after, mut count) = (None, 0);
     loop {
         let users = context.store.users(after, USERS_PER_COMMIT).await?;
@@ -40,7 +42,8 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
         let changed = changed.await?;
         count += changed.len();
         for subject in changed {
-            context.trail.note(context.event(AuditKind::UserChanged).for_subject(subject).with_detail("groups"));
+            let event = context.event(AuditKind::UserChanged).for_subject(subject);
+            context.trail.note(event.with_detail(detail.clone()));
         }
         if let Err(error) = context.trail.write(context.store).await {
             tracing::error!(%error, "audit records of a change to a group were not saved yet");

@@ -8,7 +8,7 @@ use super::answer::{Answer, ShownSecret, UserAnswer};
 use super::context::{CommandContext, CommandError, Mailing};
 use super::user_settings::Invitee;
 use crate::users;
-use crate::users::{UserRef, faults, find_conflict, name_taken};
+use crate::users::{UserRef, faults, find_conflict, name_taken, with_membership};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::account_links::{AccountLinks, Invitation, InvitationState, LinkToken};
 use sealgate_domain::audit::{Actor, AuditKind};
@@ -50,7 +50,7 @@ pub(super) async fn invite(context: &CommandContext<'_>, invitee: Invitee) -> Re
             return Err(find_conflict(context, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
-    context.record(context.event(AuditKind::UserCreated).for_subject(user.sub)).await;
+    context.record(with_membership(context.event(AuditKind::UserCreated).for_subject(user.sub), &user)).await;
     record_sent(context, user.sub, link.is_some()).await;
     Ok(UserAnswer { invitation_link: link, ..answer_with(context, user, Some(&invitation)) }.into())
 }

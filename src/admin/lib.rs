@@ -32,6 +32,7 @@ pub mod users_file;
 mod wire;
 
 pub use answer::Answer;
+pub use clients::approve_client;
 pub use context::CommandError;
 pub use context::OnThisThread;
 pub use context::{CommandContext, Mailing};

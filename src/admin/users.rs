@@ -1,6 +1,8 @@
 //! Commands about users, and the ways to name a user in a command.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +12,7 @@ use crate::context::{CommandContext, CommandError, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
-use sealgate_domain::audit::AuditKind;
+use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use sealgate_domain::password_rules::Owner;
@@ -20,7 +22,7 @@ use sealgate_domain::profile::{
 use sealgate_domain::secret::Secret;
 use sealgate_domain::source::{SourceLink, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::user::{Email, Subject, User, UserState, membership_changes};
 use sealgate_domain::username::Username;
 use sealgate_store::{AddOutcome, AddressLeft, Ended, LinkOutcome, RenameOutcome};
 use sealgate_system::clock::random;
@@ -103,8 +105,17 @@ async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, Comma
             return Err(find_conflict(context, &user).await?.unwrap_or_else(|| name_taken(&user)));
         }
     }
-    context.record(context.event(AuditKind::UserCreated).for_subject(user.sub)).await;
+    context.record(with_membership(context.event(AuditKind::UserCreated).for_subject(user.sub), &user)).await;
     Ok(UserAnswer::from(user).into())
+}
+
+/// Adds the groups and roles of a new user to the event.
+pub(super) fn with_membership(event: AuditEvent, user: &User) -> AuditEvent {
+    let nobody = User { groups: BTreeSet::new(), roles: BTreeSet::new(), ..user.clone() };
+    match membership_changes(&nobody, user) {
+        changes if changes.is_empty() => event,
+        changes => event.with_detail(changes.join(", ")),
+    }
 }
 
 async fn list(context: &CommandContext<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
@@ -120,7 +131,12 @@ async fn list(context: &CommandContext<'_>, after: Option<Subject>) -> Result<An
 async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
     let now = context.clock.now();
-    let change = |user: &mut User| change(user, changes, now);
+    let replaced = Mutex::new(before.clone());
+    let change = |user: &mut User| {
+        // The store may call this closure several times. The last call is committed.
+        replaced.lock().unwrap_or_else(PoisonError::into_inner).clone_from(user);
+        change(user, changes, now);
+    };
     let mut next = before.clone();
     change(&mut next);
     if let Some(source) = &before.source {
@@ -152,7 +168,9 @@ async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges
         }
         RenameOutcome::Nameless => return Err(CommandError::invalid(NAMELESS)),
     };
-    let fields = changed_fields(&before, &user);
+    let replaced = replaced.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let fields = changed_fields(&replaced, &user).into_iter().map(str::to_owned);
+    let fields: Vec<String> = fields.chain(membership_changes(&replaced, &user)).collect();
     if !fields.is_empty() {
         let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
         context.record(event.with_detail(fields.join(", "))).await;
@@ -235,7 +253,8 @@ fn source_words(source: &UserSource) -> (&'static str, &SourceName) {
 /// Attributes that a source keeps for its users.
 const KEPT_BY_SOURCE: [&str; 5] = ["address", "verification of the address", "username", "name", "phone number"];
 
-/// Returns the changed attributes in the form of the audit log.
+/// Returns the changed attributes in the form of the audit log. [`membership_changes`] has the groups
+/// and roles.
 fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
     let fields = [
         ("address", before.email != after.email),
@@ -244,8 +263,6 @@ fn changed_fields(before: &User, after: &User) -> Vec<&'static str> {
         ("name", before.name != after.name),
         ("phone number", before.phone_number != after.phone_number),
         ("picture", before.picture != after.picture),
-        ("roles", before.roles != after.roles),
-        ("groups", before.groups != after.groups),
     ];
     fields.into_iter().filter(|(_, changed)| *changed).map(|(field, _)| field).collect()
 }

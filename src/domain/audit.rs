@@ -3,7 +3,8 @@
 //!
 //! Events contain only identifiers and values that the server creates. They do not contain typed
 //! text, because users often type a password into the wrong field. The only exceptions are names of
-//! security keys, because users need them to distinguish their keys. If a failed sign-in names an
+//! security keys, because users need them to distinguish their keys, and names of groups, because
+//! they give access. If a failed sign-in names an
 //! existing account, the event contains the account's `sub`, but not the typed name.
 
 use std::fmt;
@@ -219,6 +220,15 @@ impl AuditKind {
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
         }
+    }
+
+    /// Returns whether the event is a failed authentication, or a credential that was refused because
+    /// it may have been stolen.
+    pub const fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::SignInFailed | Self::FactorFailed | Self::FactorBlocked | Self::ReuseDetected | Self::KeyMayBeCopied
+        )
     }
 
     /// Returns the kind with this name.
@@ -524,6 +534,9 @@ pub struct AuditFilter {
     /// Only events before this time match.
     #[serde(default)]
     pub until: Option<UnixTime>,
+    /// Client address of the request.
+    #[serde(default)]
+    pub address: Option<IpAddr>,
 }
 
 impl AuditFilter {
@@ -534,6 +547,7 @@ impl AuditFilter {
             && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
             && self.since.is_none_or(|since| event.at >= since)
             && self.until.is_none_or(|until| event.at < until)
+            && self.address.is_none_or(|address| event.address == Some(address))
     }
 }
 

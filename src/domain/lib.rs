@@ -48,6 +48,7 @@ pub mod search_filter;
 pub mod secret;
 pub mod service;
 pub mod session;
+pub mod shown_client;
 pub mod source;
 pub mod source_check;
 pub mod time;

@@ -107,6 +107,16 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// Returns the name in commands, forms and the audit log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Developer => "developer",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// Password hash: argon2id in the PHC string format. An imported hash keeps its own format until
 /// the user's first sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -267,6 +277,35 @@ impl User {
     pub fn is_in_group(&self, group: &str) -> bool {
         self.groups.contains(group) || self.source.as_ref().is_some_and(|source| source.groups.contains(group))
     }
+}
+
+/// Maximum number of groups and roles that [`membership_changes`] names.
+const MAX_NAMED_CHANGES: usize = 20;
+
+/// Returns the differences in groups and roles in the form of the audit log, such as
+/// `group added ops`. Names of groups contain no commas.
+///
+/// Groups of the user's source are not compared, because the source keeps them.
+pub fn membership_changes(before: &User, after: &User) -> Vec<String> {
+    let groups = |what: &'static str, from: &User, to: &User| -> Vec<String> {
+        to.groups.difference(&from.groups).map(|group| format!("group {what} {group}")).collect()
+    };
+    let roles = |what: &'static str, from: &User, to: &User| -> Vec<String> {
+        to.roles.difference(&from.roles).map(|role| format!("role {what} {}", role.as_str())).collect()
+    };
+    let parts = [
+        roles("added", before, after),
+        roles("removed", after, before),
+        groups("added", before, after),
+        groups("removed", after, before),
+    ];
+    let mut parts = parts.concat();
+    let rest = parts.len().saturating_sub(MAX_NAMED_CHANGES);
+    if rest > 0 {
+        parts.truncate(MAX_NAMED_CHANGES);
+        parts.push(format!("and {rest} more"));
+    }
+    parts
 }
 
 /// Converts letters to lower case without Turkish diacritics, for users who type without them.

@@ -5,6 +5,7 @@ use askama::filters::Safe;
 
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 
+use super::console::SignInChart;
 use super::inside::{Inside, MenuEntry};
 use super::words::{Markup, Words, escaped};
 
@@ -48,8 +49,8 @@ pub struct ActivityPage<'a> {
     pub next: Option<&'a str>,
 }
 
-/// Page of the audit log with its filter. The form sends `kind`, `person`, `client`, `from`, `to`
-/// and `zone`.
+/// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
+/// `address`, `from`, `to` and `zone`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
@@ -76,6 +77,14 @@ pub struct AuditLogPage<'a> {
     pub from: &'a str,
     /// Last day to filter by, as typed, or empty.
     pub to: &'a str,
+    /// Client address to filter by, as typed, or empty.
+    pub address: &'a str,
+    /// Result to filter by: `failed`, `succeeded` or empty.
+    pub result: &'a str,
+    /// URL of this page with its filter, for a reload or a bookmark.
+    pub reload: &'a str,
+    /// Sign-ins of the last 30 days, on the first page without a filter.
+    pub chart: Option<&'a SignInChart>,
     /// Offset of the reader's time zone in minutes, positive if the zone is behind UTC. The script
     /// sets it.
     pub zone: i64,
@@ -90,6 +99,8 @@ pub enum AuditField {
     From,
     /// The last day is invalid.
     To,
+    /// The client address is invalid.
+    Address,
 }
 
 impl AuditLogPage<'_> {
@@ -249,6 +260,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "address not verified" => t.detail_address_not_verified(),
         "no password" => t.detail_no_password(),
         "several accounts or addresses" => t.detail_of_many(),
+        // Events of older versions.
         "groups and roles" => t.detail_groups_and_roles(),
         "address" => t.detail_address(),
         "verification of the address" => t.detail_address_verification(),
@@ -277,8 +289,31 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         part if part.starts_with("session ") => t.detail_one_session(),
         part if part.starts_with("rotate_secret ") || part.starts_with("add_secret ") => t.detail_new_secret(),
         part if part.starts_with("remove_secret ") => t.detail_secret_removed(),
-        _ => return None,
+        part => return membership_words(t, part),
     })
+}
+
+/// Formats a change of groups or roles, such as `group added ops`.
+fn membership_words(t: Words, part: &str) -> Option<Markup> {
+    let role = |name: &str| match name {
+        "admin" => Some(t.user_role_admin_short()),
+        "developer" => Some(t.user_role_developer_short()),
+        _ => None,
+    };
+    if let Some(group) = part.strip_prefix("group added ") {
+        return Some(t.detail_group_added(group));
+    }
+    if let Some(group) = part.strip_prefix("group removed ") {
+        return Some(t.detail_group_removed(group));
+    }
+    if let Some(name) = part.strip_prefix("role added ") {
+        return role(name).map(|role| t.detail_role_added(role));
+    }
+    if let Some(name) = part.strip_prefix("role removed ") {
+        return role(name).map(|role| t.detail_role_removed(role));
+    }
+    let rest = part.strip_prefix("and ")?.strip_suffix(" more")?;
+    rest.parse::<u64>().ok().map(|count| t.detail_more(count))
 }
 
 /// Formats a kind of factor with an optional name, separated by a space.

@@ -14,7 +14,7 @@ use http::HeaderValue;
 use crate::account::app_logins;
 use crate::request::ProviderRequest as _;
 use crate::sign_in;
-use sealgate_config::{App, Config};
+use sealgate_config::{App, Config, Console};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
@@ -230,7 +230,15 @@ pub(super) fn console_role(
     roles: &BTreeSet<Role>,
     is_in_group: impl Fn(&str) -> bool,
 ) -> Option<ConsoleRole> {
-    let console = &ctx.sealgate.config.console;
+    role_in(&ctx.sealgate.config.console, roles, is_in_group)
+}
+
+/// Like [`console_role`], with this configuration of the console.
+pub(super) fn role_in(
+    console: &Console,
+    roles: &BTreeSet<Role>,
+    is_in_group: impl Fn(&str) -> bool,
+) -> Option<ConsoleRole> {
     let is =
         |role, group: &Option<String>| roles.contains(&role) || group.as_ref().is_some_and(|group| is_in_group(group));
     match () {

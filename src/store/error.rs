@@ -40,6 +40,10 @@ pub enum StoreError {
     /// The sign-in that the change depends on has ended. Nothing was changed.
     #[error("the sign-in has ended")]
     SignedOut,
+    /// The user of the page does not have, or would not keep, the role that the change requires.
+    /// Nothing was changed.
+    #[error("the user may no longer make this change")]
+    NotPermitted,
     /// The configuration file defines the client. Nothing was changed.
     #[error("the configuration file defines the client {0}; change its [[client]] there and run: sealgate reload")]
     DefinedClient(ClientId),

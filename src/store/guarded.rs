@@ -11,6 +11,7 @@
 //! delete the records that the sessions have added. After the first commit, the guard of every page
 //! fails, because the revocation is open, or because the user or the session has changed.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Changes, Expect, Key};
@@ -29,7 +30,7 @@ impl Store {
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         let cookie = cookie.map(|cookie| (cookie.id, cookie.hash()));
-        self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, subject: None })))
+        self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, subject: None, rule: None })))
     }
 
     /// Sets the user of the page. Returns false if this is not the store of a page.
@@ -37,6 +38,17 @@ impl Store {
         let Some(CommitGuard::Page(page)) = self.guard.as_deref() else { return false };
         page.lock().unwrap_or_else(PoisonError::into_inner).subject = Some(subject);
         true
+    }
+
+    /// Requires that the user of the page satisfies the rule, before and after each commit.
+    ///
+    /// Otherwise two administrators could remove each other at the same time, or an administrator who
+    /// has just lost the role could still change an account. Commits then fail with
+    /// [`StoreError::NotPermitted`].
+    pub fn require(&self, rule: UserRule) {
+        if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
+            page.lock().unwrap_or_else(PoisonError::into_inner).rule = Some(rule);
+        }
     }
 
     /// Returns the store for a client that redeems a code of this session.
@@ -69,6 +81,7 @@ impl Store {
     /// session was recorded, or because the user changed the name in another tab.
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
         let mut guards = self.check(guard).await?;
+        guard.check_changes(&changes)?;
         for _ in 0..MAX_CONFLICTS {
             let mut guarded = changes.clone();
             let known = |key: &Key| changes.expect.iter().any(|expect| key_of(expect) == key);
@@ -102,10 +115,10 @@ impl Store {
     /// Returns the expectations that the guard adds to a commit.
     ///
     /// # Errors
-    /// [`StoreError::SignedOut`] if the guard does not hold, [`StoreError::Contended`] while a
-    /// revocation is open.
+    /// [`StoreError::SignedOut`] if the guard does not hold, [`StoreError::NotPermitted`] if the user
+    /// does not satisfy the rule of the page, [`StoreError::Contended`] while a revocation is open.
     async fn check(&self, guard: &CommitGuard) -> Result<Vec<Expect>, StoreError> {
-        let (session, cookie, subject) = match guard {
+        let (session, cookie, subject, rule) = match guard {
             CommitGuard::Credentials { subject, password } => {
                 let user = self.user_record(*subject).await?.ok_or(StoreError::SignedOut)?;
                 let is_same = CredentialMark::for_user(&user.value, 0).password == *password;
@@ -115,11 +128,11 @@ impl Store {
                     Err(StoreError::SignedOut)
                 };
             }
-            CommitGuard::Code { session, subject } => (*session, None, *subject),
+            CommitGuard::Code { session, subject } => (*session, None, *subject, None),
             CommitGuard::Page(page) => {
-                let PageSession { cookie, subject } = *page.lock().unwrap_or_else(PoisonError::into_inner);
+                let PageSession { cookie, subject, rule } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let ((session, cookie), subject) = cookie.zip(subject).ok_or(StoreError::SignedOut)?;
-                (session, Some(cookie), subject)
+                (session, Some(cookie), subject, rule)
             }
         };
         let keys = [table::session(session), table::user(subject)];
@@ -131,6 +144,9 @@ impl Store {
         let accepts = cookie.is_none_or(|cookie| session.value.cookie == cookie);
         if !accepts || session.value.sign_in_of(subject).is_none() || !user.value.is_enabled() {
             return Err(StoreError::SignedOut);
+        }
+        if rule.is_some_and(|rule| !rule.holds(&user.value)) {
+            return Err(StoreError::NotPermitted);
         }
         // Check this after the user record was read. A revocation that opens between the two reads
         // changes the user record, so the commit fails.
@@ -160,11 +176,57 @@ pub(super) enum CommitGuard {
     Credentials { subject: Subject, password: Option<SecretHash> },
 }
 
+impl CommitGuard {
+    /// Checks that the user of the page still satisfies the rule after these changes.
+    ///
+    /// # Errors
+    /// [`StoreError::NotPermitted`] if not.
+    fn check_changes(&self, changes: &Changes) -> Result<(), StoreError> {
+        let Self::Page(page) = self else { return Ok(()) };
+        let PageSession { subject, rule, .. } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (Some(subject), Some(rule)) = (subject, rule) else { return Ok(()) };
+        let key = table::user(subject);
+        if changes.delete.contains(&key) {
+            return Err(StoreError::NotPermitted);
+        }
+        for (_, value) in changes.put.iter().filter(|(put, _)| *put == key) {
+            let next: Loaded<User> = record::decode(&key, value.clone())?;
+            if !next.value.is_enabled() || !rule.holds(&next.value) {
+                return Err(StoreError::NotPermitted);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rule about the user of a page, such as a role that the page requires.
+#[derive(Clone)]
+pub struct UserRule(Arc<dyn Fn(&User) -> bool + Send + Sync>);
+
+impl UserRule {
+    /// Creates a rule from a function that returns whether a user satisfies it.
+    pub fn new(holds: impl Fn(&User) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(holds))
+    }
+
+    fn holds(&self, user: &User) -> bool {
+        (self.0)(user)
+    }
+}
+
+impl fmt::Debug for UserRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UserRule(…)")
+    }
+}
+
 /// Session and user of a request to a page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct PageSession {
     /// Current cookie. The request itself may renew it.
     pub(super) cookie: Option<(SessionId, SecretHash)>,
     /// User of the page. `None` until [`Store::act_for`] is called.
     pub(super) subject: Option<Subject>,
+    /// Rule about the user. `None` if the page only requires that the user is signed in.
+    pub(super) rule: Option<UserRule>,
 }

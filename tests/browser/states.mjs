@@ -189,9 +189,10 @@ async function wrongAddress(page, lane) {
   await page.waitForSelector("#address-problem");
 }
 
-/// Registers a client in the console. The resulting page shows the secret once.
-async function register(page) {
-  await page.goto(`${ISSUER}/console/clients/new`);
+/// Registers a client in the console. The form requires a recent sign-in. The resulting page shows the
+/// secret once.
+async function register(page, lane) {
+  await fresh(page, lane, `${ISSUER}/console/clients/new`);
   await page.fill("#name", "Öğrenci İşleri Randevu ve Başvuru Takip Uygulaması");
   await page.fill("#redirect_uris", `${CALLBACK}\nhttps://ogrenci-isleri.universite.example.test/oturum/geri-donus`);
   await page.click("#client-register");
@@ -199,20 +200,20 @@ async function register(page) {
 }
 
 /// Registers a client and opens the code examples on its page.
-async function readSnippets(page) {
-  await register(page);
+async function readSnippets(page, lane) {
+  await register(page, lane);
   await page.click("summary >> nth=0");
 }
 
-async function turnTestSignInOn(page) {
-  await register(page);
+async function turnTestSignInOn(page, lane) {
+  await register(page, lane);
   await page.click("a[href*='/console/try/']");
   await page.click("#client-test-on");
   await page.waitForSelector("#client-test-off");
 }
 
-async function tryClient(page) {
-  await turnTestSignInOn(page);
+async function tryClient(page, lane) {
+  await turnTestSignInOn(page, lane);
   await page.click("#client-test-start");
   await page.click("#consent-allow");
   await page.waitForSelector("[role=status].done");
@@ -525,18 +526,21 @@ export const STATES = [
     },
   },
   { name: "console-clients", as: "first", show: at(`${ISSUER}/console/clients`) },
-  { name: "console-client-new", as: "first", show: at(`${ISSUER}/console/clients/new`) },
+  { name: "console-client-new", as: "nobody", show: (page, lane) => fresh(page, lane, `${ISSUER}/console/clients/new`) },
   {
-    name: "console-client-wrong", as: "first",
-    show: (page) => post(page, `${ISSUER}/console/clients/new`,
-      { "#redirect_uris": "https://*.example.test/", "#post_logout_redirect_uris": "http://example.test/" }, "#client-register"),
+    name: "console-client-wrong", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/clients/new`);
+      await post(page, `${ISSUER}/console/clients/new`,
+        { "#redirect_uris": "https://*.example.test/", "#post_logout_redirect_uris": "http://example.test/" }, "#client-register");
+    },
   },
   { name: "console-client", as: "first", show: at(`${ISSUER}/console/clients/reports`) },
-  { name: "console-client-secret", as: "first", show: register },
-  { name: "console-client-snippets", as: "first", show: readSnippets },
+  { name: "console-client-secret", as: "nobody", show: register },
+  { name: "console-client-snippets", as: "nobody", show: readSnippets },
   { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
-  { name: "console-try-on", as: "first", show: turnTestSignInOn },
-  { name: "console-try-done", as: "first", show: tryClient },
+  { name: "console-try-on", as: "nobody", show: turnTestSignInOn },
+  { name: "console-try-done", as: "nobody", show: tryClient },
   { name: "console-users", as: "first", show: at(`${ISSUER}/console/users`) },
   { name: "console-users-filtered", as: "first", show: at(`${ISSUER}/console/users?find=example&role=admin&sort=created&reversed=yes`) },
   { name: "console-users-none", as: "first", show: at(`${ISSUER}/console/users?find=nobody@example.test`) },
@@ -576,7 +580,30 @@ export const STATES = [
       await page.waitForSelector("#phone-wrong");
     },
   },
+  {
+    name: "console-user-groups-confirm", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users`);
+      await person(page, second(lane));
+      await page.fill("#groups", "staff\nÖğrenci İşleri Daire Başkanlığı");
+      await page.click("#user-save");
+      await page.waitForSelector("#confirm");
+    },
+  },
   { name: "console-bulk", as: "nobody", show: addToGroup },
+  {
+    name: "console-bulk-result", as: "nobody",
+    // A user of the question was deleted in the meantime.
+    async show(page, lane) {
+      await addToGroup(page, lane);
+      await page.evaluate(() => {
+        const users = document.querySelectorAll("#content input[name=user]");
+        for (const user of users) user.value = crypto.randomUUID();
+      });
+      await page.click("#confirm");
+      await page.waitForSelector("#bulk-skipped");
+    },
+  },
   {
     name: "console-bulk-none", as: "first",
     async show(page) {

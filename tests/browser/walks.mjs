@@ -809,6 +809,7 @@ export const walksOf = (lane) => [
       await page.waitForSelector(".reference");
       await page.goto(`${ISSUER}/console/clients/${client}`);
       await press(page, "#client-enable");
+      await press(page, "#confirm");
       await page.waitForSelector("#client-disable");
       // Try the client in the console.
       await press(page, "a[href*='/console/try/']");
@@ -892,6 +893,7 @@ export const walksOf = (lane) => [
       await signInByKeys(theirs.page, leaver);
       await theirs.page.waitForSelector("#login-problem");
       await press(page, "#user-enable", "Space");
+      await press(page, "#confirm");
       await page.waitForSelector("#user-disable");
       await type(theirs.page, "#password", PASSWORD);
       await theirs.page.keyboard.press("Enter");

@@ -269,11 +269,12 @@ fn user_set_changes_each_property() {
         site.errors(&["user", "set", "nobody@example.test", "--name", "N"], ""),
         ["no user has the e-mail address nobody@example.test"]
     );
-    // The audit event names the changed fields, without their values.
+    // The audit event names the changed fields without their values, and the roles and groups.
     let trail = site.json(&["audit", "list", "--user", &sub, "--kind", "user_changed"]);
     assert_eq!(
         trail["events"].as_array().unwrap().last().unwrap()["detail"],
-        "verification of the address, name, phone number, picture, roles, groups"
+        "verification of the address, name, phone number, picture, role added admin, group added night shift, \
+         group added staff"
     );
     assert!(!trail.to_string().contains("Öz"));
 }

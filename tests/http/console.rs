@@ -5,6 +5,7 @@ mod approval;
 mod apps;
 mod audit;
 mod bulk;
+mod changed_meanwhile;
 mod check_access;
 mod client_logout;
 mod client_secrets;
@@ -20,6 +21,7 @@ mod level;
 mod mail;
 mod once;
 mod overview;
+mod owners;
 mod reset_link;
 mod user_list;
 mod user_profile;
@@ -36,7 +38,9 @@ use sealgate_store::{AddOutcome, GrantFilter};
 use sealgate_system::clock::Clock;
 
 use crate::steps::{assert_code, assert_login, csrf_of};
-use crate::support::{self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, is_consent};
+use crate::support::{
+    self, Browser, ISSUER, PASSWORD, Provider, REDIRECT_URI, Reply, Tokens, hidden_fields, is_consent,
+};
 
 const ANNA: &str = "anna@example.test";
 const BEN: &str = "ben@example.test";
@@ -133,6 +137,9 @@ async fn press(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Re
 async fn press_only(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)]) -> Reply {
     let page = browser.get(path).await;
     let mut all = vec![("csrf".to_owned(), csrf_of(&page))];
+    // Digests of the client that the page shows.
+    let seen = hidden_fields(page.text()).into_iter().find(|(name, _)| name == "seen");
+    all.extend(seen.filter(|_| !fields.iter().any(|(name, _)| *name == "seen")));
     all.extend(fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let all: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let reply = browser.post(path, &all).await;

@@ -13,21 +13,24 @@ use sealgate_domain::client::{
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::group_filter::GroupFilter;
+use sealgate_domain::mail::MailKind;
 use sealgate_domain::oauth::introspection::IntrospectionAccess;
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_domain::shown_client::ClientPart;
 use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
-    BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip, ClientFault, ClientField, ClientForm, ClientPage,
-    ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmPage, GroupConfirmPage, GroupFault,
-    GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, NewClientPage, NewUserPage, ResetState,
-    TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
+    BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip, ClientFault, ClientField, ClientForm,
+    ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmDetail,
+    ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange,
+    InvitationForm, NewClientPage, NewUserPage, OwnedClients, ResetState, SignInChart, TypedProfile, UserAppLogins,
+    UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
@@ -39,7 +42,8 @@ use crate::sample::{AT, Sample};
 
 /// Returns the console pages in every state.
 pub(crate) fn console_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let parts = [client_pages(frame, sample), people_pages(frame, sample), group_pages(frame, sample)];
+    let (bulk, groups) = (bulk_pages(frame, sample), group_pages(frame, sample));
+    let parts = [client_pages(frame, sample), people_pages(frame, sample), bulk, groups];
     parts.into_iter().flatten().chain(operation_pages(frame, sample)).chain(audit_pages(frame, sample)).collect()
 }
 
@@ -131,8 +135,13 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
     let approved = client(sample, true);
     let unapproved = Client { state: ClientState::Disabled, approval: None, ..client(sample, false) };
-    let both = [approved.clone(), unapproved.clone()];
-    let page = |inside, clients, next| html(&ClientsPage { inside, clients, next });
+    let left = ClientOwner::WithoutAccess { id: "u1".to_owned(), name: sample.account.to_owned() };
+    let owner = ClientOwner::Active { id: "u1".to_owned(), name: sample.account.to_owned() };
+    let both = [(approved.clone(), Some(owner.clone())), (unapproved.clone(), Some(left.clone()))];
+    let page = |inside, clients: &[_], next| {
+        let only_without_owner = clients.is_empty();
+        html(&ClientsPage { inside, clients, only_without_owner, next })
+    };
     let next = Some("/console/clients?after=c1");
     for done in [
         Done::Client,
@@ -195,6 +204,9 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
                 (true, false) => ClientRefusal::TooManySecrets,
                 (false, _) => ClientRefusal::LogoutUri,
             }),
+            changed: if client.is_enabled() || own || secret.is_some() { &[] } else { &ClientPart::ALL },
+            seen: "a.b.c",
+            owner: Some(if client.is_enabled() { &owner } else { &left }),
         })
     };
     add("console-client", page(&enabled, &form, false, secret));
@@ -501,7 +513,31 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DeleteUser,
         GuardedChange::ChangeAddress,
         GuardedChange::ChangeAddress,
+        GuardedChange::SetUsername,
+        GuardedChange::EnableUser,
+        GuardedChange::UnblockFactors,
+        GuardedChange::ChangeGroups,
+        GuardedChange::EnableClient,
+        GuardedChange::WidenClient,
+        GuardedChange::SetLevel(AssuranceLevel::Two),
+        GuardedChange::Approve,
+        GuardedChange::RevokeApproval,
+        GuardedChange::DeleteMail(MailKind::Notice),
     ]) {
+        let labels = [
+            ConfirmLabel::GroupsAdded,
+            ConfirmLabel::GroupsRemoved,
+            ConfirmLabel::Username,
+            ConfirmLabel::RedirectUris,
+            ConfirmLabel::PostLogoutRedirectUris,
+            ConfirmLabel::Scope,
+            ConfirmLabel::RedirectUrisAdded,
+            ConfirmLabel::PostLogoutRedirectUrisAdded,
+            ConfirmLabel::ScopesAdded,
+        ];
+        let details = labels.map(|label| ConfirmDetail { label, values: vec![client.to_owned(), person.to_owned()] });
+        let listed = vec![(person.to_owned(), "c1".to_owned())];
+        let clients = OwnedClients { total: u64::from(change == GuardedChange::DeleteUser) * 2, listed };
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
         let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
@@ -512,6 +548,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             name,
             identifier,
             new_address,
+            details: if number > 12 { &details } else { &[] },
+            clients: &clients,
             fields: &fields,
             action,
             cancel,
@@ -519,7 +557,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         add(&format!("console-confirm-{number}"), html(&page));
     }
     let wrong = [UserField::Name, UserField::Email, UserField::Username, UserField::Phone];
-    let typed = TypedProfile { name: person, email: account, phone_number: client, username: client };
+    let typed = TypedProfile { name: person, email: account, phone_number: client, username: client, shown: None };
     for (name, faults, profile) in [
         ("wrong", &wrong[..], Some(typed)),
         ("taken", &[UserField::EmailTaken], None),
@@ -533,8 +571,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the pages about groups and about changes to several users in every state.
-fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+/// Returns the pages about changes to several users in every state.
+fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: String, html: String| all.push((name, html));
@@ -549,7 +587,13 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         BulkSkip::HasCredential,
         BulkSkip::CannotInvite,
         BulkSkip::Unknown,
+        BulkSkip::Deleted,
+        BulkSkip::Refused,
+        BulkSkip::Failed,
     ];
+    for reason in skipped {
+        assert_eq!(BulkSkip::parse(reason.as_str()), Some(reason));
+    }
     let skipped = skipped.map(|reason| (bulk_line(person), reason));
     let fields = [("action", "disable"), ("to_group", client)];
     let page = |action, role, users, fault| {
@@ -573,10 +617,25 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     for role in [ConsoleRole::Administrator, ConsoleRole::Developer] {
         add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, Some(role), &selected[..1], None));
     }
+    for (name, done) in [("some", &selected[..]), ("none", &[])] {
+        let (action, group, back) = (BulkAction::AddToGroup, client, "/console/users?page=2");
+        let page = BulkResultPage { inside: inside(), action, group, done, left_out: &skipped, back };
+        add(format!("console-bulk-result-{name}"), html(&page));
+    }
     add("console-bulk-nothing".to_owned(), page(BulkAction::Enable, None, &[], None));
     for (number, fault) in (0..).zip([BulkFault::NoUsers, BulkFault::TooMany { most: 100 }, BulkFault::Group]) {
         add(format!("console-bulk-fault-{number}"), page(BulkAction::AddToGroup, None, &[], Some(fault)));
     }
+    all
+}
+
+/// Returns the pages about groups in every state.
+fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
+    let &Sample { client, person, csrf, .. } = sample;
+    let mut all = Vec::new();
+    let mut add = |name: String, html: String| all.push((name, html));
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let fields = [("action", "disable"), ("to_group", client)];
 
     let url = "/console/groups/members?name=staff".to_owned();
     let groups = [GroupLine { name: client.to_owned(), url, members: 12, uses: 3 }];
@@ -626,7 +685,10 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-group-own-role".to_owned(), page(&members, &uses, Some(GroupFault::OwnRole)));
     for (name, to, uses) in [("rename", Some(person), &uses[..]), ("delete", None, &[])] {
         let (total, back) = (12, "/console/groups/members?name=staff");
-        let page = GroupConfirmPage { inside: inside(), csrf, name: client, to, total, uses, fields: &fields, back };
+        let (new_uses, role) = (if to.is_some() { uses } else { &[] }, to.map(|_| ConsoleRole::Administrator));
+        let inside = inside();
+        let page =
+            GroupConfirmPage { inside, csrf, name: client, to, total, uses, new_uses, role, fields: &fields, back };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
     all
@@ -663,6 +725,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         subject: Some(named("u1", account)),
         party: Some(named("c1", client)),
     });
+    let chart = SignInChart { periods: vec![(AT, 12, 3), (AT, 0, 0)] };
     let page = |events, previous, next, faults| {
         html(&AuditLogPage {
             inside: inside(frame, sample, ConsoleRole::Administrator, None),
@@ -672,6 +735,10 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             csv: "/console/audit/export?format=csv",
             ndjson: "/console/audit/export?format=ndjson",
             most_exported: 2500,
+            address: "192.0.2.7",
+            result: "failed",
+            reload: "/console/audit?kind=keys_changed",
+            chart: Some(&chart),
             kind: "keys_changed",
             person: account,
             client,

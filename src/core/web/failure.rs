@@ -89,6 +89,7 @@ impl Failure {
         match error {
             StoreError::Broken(_) => Self::Internal,
             StoreError::SignedOut => Self::SignedOut,
+            StoreError::NotPermitted => Self::Page(StatusCode::FORBIDDEN, Problem::Console),
             StoreError::DefinedClient(_) => {
                 const DEFINED: Refusal =
                     Refusal::new(ErrorCode::AccessDenied, "The configuration file of the server defines the client.");
@@ -257,6 +258,8 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         if matches!(error, StoreError::SignedOut) {
             tracing::info!("the session ended during the request; nothing was changed");
+        } else if matches!(error, StoreError::NotPermitted) {
+            tracing::info!("the user lost the console role during the request; nothing was changed");
         } else if let StoreError::DefinedClient(client) = &error {
             tracing::info!(client = client.as_str(), "the configuration file defines the client; nothing was changed");
         } else if error.is_overload() {

@@ -62,6 +62,37 @@ pub enum BulkSkip {
     CannotInvite,
     /// No user has this address or username.
     Unknown,
+    /// The user was deleted in the meantime.
+    Deleted,
+    /// The rules of the command refused the change, because the user has changed in the meantime.
+    Refused,
+    /// The server failed before or at this user.
+    Failed,
+}
+
+impl BulkSkip {
+    const ALL: [(Self, &'static str); 10] = [
+        (Self::Own, "own"),
+        (Self::Unchanged, "unchanged"),
+        (Self::Directory, "directory"),
+        (Self::TooManyGroups, "too-many-groups"),
+        (Self::HasCredential, "has-credential"),
+        (Self::CannotInvite, "cannot-invite"),
+        (Self::Unknown, "unknown"),
+        (Self::Deleted, "deleted"),
+        (Self::Refused, "refused"),
+        (Self::Failed, "failed"),
+    ];
+
+    /// Returns the name in a stored result.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
+    }
+
+    /// Parses the name in a stored result.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(reason, _)| *reason)
+    }
 }
 
 /// Reason why the form changes nothing.
@@ -76,7 +107,7 @@ pub enum BulkFault {
     Group,
 }
 
-/// User in the question.
+/// User in the question or in the result.
 #[derive(Debug, Clone)]
 pub struct BulkLine {
     /// Full name. May be empty.
@@ -106,6 +137,28 @@ pub struct BulkPage<'a> {
     pub back: &'a str,
 }
 
+/// Page with the result of a change that left out users.
+#[derive(Template)]
+#[template(path = "console/bulk_result.html")]
+pub struct BulkResultPage<'a> {
+    pub inside: Inside<'a>,
+    pub action: BulkAction,
+    /// Group of the change. Empty for changes without a group.
+    pub group: &'a str,
+    /// Users that were changed.
+    pub done: &'a [BulkLine],
+    /// Users that were not changed.
+    pub left_out: &'a [(BulkLine, BulkSkip)],
+    /// URL of the page with the form.
+    pub back: &'a str,
+}
+
+impl BulkResultPage<'_> {
+    fn count(&self) -> u64 {
+        self.done.len() as u64
+    }
+}
+
 impl Words {
     pub(super) fn bulk_action(self, action: &BulkAction) -> Markup {
         match action {
@@ -127,6 +180,9 @@ impl Words {
             BulkSkip::HasCredential => self.bulk_has_credential(),
             BulkSkip::CannotInvite => self.bulk_cannot_invite(),
             BulkSkip::Unknown => self.bulk_unknown(),
+            BulkSkip::Deleted => self.bulk_deleted(),
+            BulkSkip::Refused => self.bulk_refused(),
+            BulkSkip::Failed => self.bulk_failed(),
         }
     }
 }

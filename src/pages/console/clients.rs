@@ -9,18 +9,66 @@ use crate::words::{Markup, Words};
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
+use sealgate_domain::shown_client::ClientPart;
 
 /// Page of the clients that the signed-in administrator or developer may see.
 #[derive(Template)]
 #[template(path = "console/clients.html")]
 pub struct ClientsPage<'a> {
     pub inside: Inside<'a>,
-    pub clients: &'a [Client],
+    /// Clients with their owners. `None` for a client that never had an owner.
+    pub clients: &'a [(Client, Option<ClientOwner>)],
+    /// Whether the list has only clients whose owner is gone.
+    pub only_without_owner: bool,
     /// URL of the next page, if there are more clients.
     pub next: Option<&'a str>,
 }
 
+/// Developer who registered a client, or to whom an operator gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientOwner {
+    /// The user has access to the console.
+    Active {
+        id: String,
+        name: String,
+    },
+    /// The user is disabled, or is no developer any more.
+    WithoutAccess {
+        id: String,
+        name: String,
+    },
+    Deleted,
+}
+
+impl ClientOwner {
+    /// Returns whether the owner can still manage the client.
+    pub const fn is_active(&self) -> bool {
+        matches!(self, Self::Active { .. })
+    }
+
+    /// Returns the identifier and the name of the user, unless the user was deleted.
+    fn user(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Active { id, name } | Self::WithoutAccess { id, name } => Some((id, name)),
+            Self::Deleted => None,
+        }
+    }
+}
+
 impl Words {
+    fn client_part(self, part: &ClientPart) -> Markup {
+        match part {
+            ClientPart::Owner => self.client_owner(),
+            ClientPart::Name => self.client_name(),
+            ClientPart::RedirectUris => self.client_redirect_uris(),
+            ClientPart::PostLogoutRedirectUris => self.client_part_logout_uris(),
+            ClientPart::Scope => self.client_scopes_allowed(),
+            ClientPart::Type => self.client_type(),
+            ClientPart::Links => self.client_part_links(),
+            ClientPart::Other => self.client_part_other(),
+        }
+    }
+
     /// Formats since when, and until when, a client secret is valid.
     fn secret_validity(self, secret: &ClientSecret) -> Markup {
         let created_at = self.moment(&secret.created_at);
@@ -42,10 +90,10 @@ pub struct NewClientPage<'a> {
 
 /// Page of a client with all actions.
 ///
-/// One form sends the client's settings. The other forms send `csrf` and one of these actions as
-/// `action`: `rotate` with `overlap_seconds`, `add-secret` with `lifetime_days`, `remove-secret` with
-/// `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`, `logout` with
-/// `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
+/// One form sends the client's settings. It and the form of the approval send `seen`. The other forms send
+/// `csrf` and one of these actions as `action`: `rotate` with `overlap_seconds`, `add-secret` with
+/// `lifetime_days`, `remove-secret` with `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`,
+/// `logout` with `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
 /// `revoke-approval`, `delete`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
@@ -73,6 +121,12 @@ pub struct ClientPage<'a> {
     pub issuer: &'a str,
     /// Reason why the form that was sent changed nothing.
     pub refused: Option<ClientRefusal>,
+    /// Parts that changed after the page with the form was shown. The form then changed nothing.
+    pub changed: &'a [ClientPart],
+    /// Digests of the shown client, which the forms send as `seen`.
+    pub seen: &'a str,
+    /// Owner. `None` if the client never had one.
+    pub owner: Option<&'a ClientOwner>,
 }
 
 /// Reason why a form on a client's page changed nothing.

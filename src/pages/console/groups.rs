@@ -93,6 +93,10 @@ pub struct GroupConfirmPage<'a> {
     pub to: Option<&'a str>,
     pub total: usize,
     pub uses: &'a [GroupUse<'a>],
+    /// Places in the configuration that name the new name.
+    pub new_uses: &'a [GroupUse<'a>],
+    /// Console role of the members of the new name.
+    pub role: Option<ConsoleRole>,
     pub fields: &'a [(&'a str, &'a str)],
     /// URL of the group's page.
     pub back: &'a str,
@@ -133,6 +137,15 @@ impl GroupConfirmPage<'_> {
         let t = self.inside.frame.t;
         let total = self.total as u64;
         if self.to.is_some() { t.group_rename_effect(total) } else { t.group_delete_effect(total) }
+    }
+
+    /// Returns the warning that the members get a role in the console.
+    fn new_role(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        self.role.map(|role| match role {
+            ConsoleRole::Administrator => t.bulk_add_admin(),
+            ConsoleRole::Developer => t.bulk_add_developer(),
+        })
     }
 
     fn use_words(&self, place: &GroupUse<'_>) -> Markup {

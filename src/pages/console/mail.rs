@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::inside::{Inside, MenuEntry};
-use crate::words::Markup;
+use crate::words::{Markup, Words};
 use sealgate_domain::mail::MailKind;
 use sealgate_domain::time::UnixTime;
 
@@ -58,17 +58,22 @@ impl MailPage<'_> {
     }
 
     fn kind(&self, kind: &MailKind) -> Markup {
-        let t = self.inside.frame.t;
+        self.inside.frame.t.mail_kind(*kind)
+    }
+}
+
+impl Words {
+    pub(super) fn mail_kind(self, kind: MailKind) -> Markup {
         match kind {
-            MailKind::ResetWanted | MailKind::Reset => t.outbox_kind_reset(),
-            MailKind::AddressWanted | MailKind::VerificationCode => t.outbox_kind_code(),
-            MailKind::PasskeysOnly => t.outbox_kind_passkeys(),
-            MailKind::PasswordElsewhere => t.outbox_kind_elsewhere(),
-            MailKind::Invitation => t.outbox_kind_invitation(),
-            MailKind::AccountExists => t.outbox_kind_exists(),
-            MailKind::AddressChanged => t.outbox_kind_address(),
-            MailKind::Notice => t.outbox_kind_notice(),
-            MailKind::Test => t.outbox_test(),
+            MailKind::ResetWanted | MailKind::Reset => self.outbox_kind_reset(),
+            MailKind::AddressWanted | MailKind::VerificationCode => self.outbox_kind_code(),
+            MailKind::PasskeysOnly => self.outbox_kind_passkeys(),
+            MailKind::PasswordElsewhere => self.outbox_kind_elsewhere(),
+            MailKind::Invitation => self.outbox_kind_invitation(),
+            MailKind::AccountExists => self.outbox_kind_exists(),
+            MailKind::AddressChanged => self.outbox_kind_address(),
+            MailKind::Notice => self.outbox_kind_notice(),
+            MailKind::Test => self.outbox_test(),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Console pages for developers and administrators: the pages about signing keys and settings, and
-//! the confirmation of a change.
+//! Console pages for developers and administrators. This module has the pages about signing keys and
+//! settings.
 
 mod apps;
 mod bulk;
 mod check_access;
 mod clients;
+mod confirm;
 mod form;
 mod groups;
 mod mail;
@@ -15,15 +16,18 @@ mod users;
 
 use askama::Template;
 
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
 pub use apps::{AppLine, AppPage, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine};
-pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
+pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 pub use check_access::{AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin};
-pub use clients::{ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage};
+pub use clients::{
+    ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage,
+};
+pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
@@ -124,130 +128,4 @@ pub struct LimitLine<'a> {
     pub limit: Option<u64>,
     /// Whether requests are counted by client or token. Otherwise they are counted by address.
     pub by_credential: bool,
-}
-
-/// A change in the console that takes effect only after a confirmation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuardedChange {
-    ResetPassword,
-    ChangeAddress,
-    DisableUser,
-    DeleteUser,
-    RevokeAccess,
-    ResetFactors,
-    /// The change gives the user this console role, through roles or groups.
-    SetRole(Option<ConsoleRole>),
-    /// The new user has this console role.
-    AddUser(Option<ConsoleRole>),
-    DisableClient,
-    DeleteClient,
-    RotateSecret,
-    AddSecret,
-    RemoveSecret,
-    /// The client uses public keys instead of secrets, or other keys.
-    SetKeys,
-    /// The client uses a secret instead of public keys.
-    UseSecret,
-}
-
-/// Page that asks for confirmation of a change. Its form sends the fields of the previous form
-/// again, with `sure`.
-#[derive(Template)]
-#[template(path = "console/confirm.html")]
-pub struct ConfirmPage<'a> {
-    pub inside: Inside<'a>,
-    pub csrf: &'a str,
-    pub change: GuardedChange,
-    /// Name of the user or client.
-    pub name: &'a str,
-    /// Email address of the user, or identifier of the client.
-    pub identifier: &'a str,
-    /// New address of [`GuardedChange::ChangeAddress`]. `None` if the address is removed.
-    pub new_address: Option<&'a str>,
-    /// Fields of the form that asked for the change, without its CSRF token.
-    pub fields: &'a [(&'a str, &'a str)],
-    /// Path to which the form is sent. `cancel` is the path that the Cancel link opens. Both paths
-    /// are without the issuer's prefix.
-    pub action: &'a str,
-    pub cancel: &'a str,
-}
-
-impl ConfirmPage<'_> {
-    fn is_about_client(&self) -> bool {
-        use GuardedChange::{AddSecret, DeleteClient, DisableClient, RemoveSecret, RotateSecret, SetKeys, UseSecret};
-        matches!(
-            self.change,
-            DisableClient | DeleteClient | RotateSecret | AddSecret | RemoveSecret | SetKeys | UseSecret
-        )
-    }
-
-    fn entry(&self) -> MenuEntry {
-        if self.is_about_client() { MenuEntry::Clients } else { MenuEntry::Users }
-    }
-
-    fn title(&self) -> Markup {
-        let t = self.inside.frame.t;
-        match self.change {
-            GuardedChange::ResetPassword => t.confirm_password_title(),
-            GuardedChange::ChangeAddress => t.confirm_address_title(),
-            GuardedChange::DisableUser => t.confirm_disable_title(),
-            GuardedChange::DeleteUser => t.confirm_delete_title(),
-            GuardedChange::RevokeAccess => t.confirm_revoke_title(),
-            GuardedChange::ResetFactors => t.confirm_factors_title(),
-            GuardedChange::SetRole(_) => t.confirm_role_title(),
-            GuardedChange::AddUser(_) => t.confirm_add_title(),
-            GuardedChange::DisableClient => t.confirm_client_disable_title(),
-            GuardedChange::DeleteClient => t.confirm_client_delete_title(),
-            GuardedChange::RotateSecret => t.confirm_client_rotate_title(),
-            GuardedChange::AddSecret => t.confirm_client_secret_add_title(),
-            GuardedChange::RemoveSecret => t.confirm_client_secret_remove_title(),
-            GuardedChange::SetKeys => t.confirm_client_keys_title(),
-            GuardedChange::UseSecret => t.confirm_client_use_secret_title(),
-        }
-    }
-
-    fn effect(&self) -> Markup {
-        let t = self.inside.frame.t;
-        match self.change {
-            GuardedChange::ResetPassword => t.confirm_password_effect(),
-            GuardedChange::ChangeAddress => match self.new_address {
-                Some(address) => t.confirm_address_effect(address),
-                None => t.confirm_address_removed(),
-            },
-            GuardedChange::DisableUser => t.confirm_disable_effect(),
-            GuardedChange::DeleteUser => t.confirm_delete_effect(),
-            GuardedChange::RevokeAccess => t.confirm_revoke_effect(),
-            GuardedChange::ResetFactors => t.confirm_factors_effect(),
-            GuardedChange::SetRole(role) | GuardedChange::AddUser(role) => match role {
-                Some(ConsoleRole::Administrator) => t.confirm_role_admin(),
-                Some(ConsoleRole::Developer) => t.confirm_role_developer(),
-                None => t.confirm_role_none(),
-            },
-            GuardedChange::DisableClient => t.confirm_client_disable_effect(),
-            GuardedChange::DeleteClient => t.confirm_client_delete_effect(),
-            GuardedChange::RotateSecret => t.confirm_client_rotate_effect(),
-            GuardedChange::AddSecret => t.confirm_client_secret_add_effect(),
-            GuardedChange::RemoveSecret => t.confirm_client_secret_remove_effect(),
-            GuardedChange::SetKeys => t.confirm_client_keys_effect(),
-            GuardedChange::UseSecret => t.confirm_client_use_secret_effect(),
-        }
-    }
-
-    fn button(&self) -> Markup {
-        let t = self.inside.frame.t;
-        match self.change {
-            GuardedChange::ResetPassword => t.user_reset_password(),
-            GuardedChange::DisableUser | GuardedChange::DisableClient => t.client_disable(),
-            GuardedChange::RevokeAccess => t.user_revoke(),
-            GuardedChange::ResetFactors => t.user_factors_reset(),
-            GuardedChange::SetRole(_) | GuardedChange::ChangeAddress => t.profile_save(),
-            GuardedChange::AddUser(_) => t.user_add(),
-            GuardedChange::DeleteClient | GuardedChange::DeleteUser => t.client_delete(),
-            GuardedChange::RotateSecret => t.client_rotate(),
-            GuardedChange::AddSecret => t.client_secret_add(),
-            GuardedChange::RemoveSecret => t.client_secret_remove(),
-            GuardedChange::SetKeys => t.client_keys_save(),
-            GuardedChange::UseSecret => t.client_use_secret(),
-        }
-    }
 }

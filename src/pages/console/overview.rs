@@ -138,24 +138,24 @@ const HEIGHT: u64 = 100;
 const MIN_HEIGHT: u64 = 3;
 
 impl SignInChart {
-    fn signed_in(&self) -> u64 {
+    pub(crate) fn signed_in(&self) -> u64 {
         self.periods.iter().map(|(_, signed_in, _)| *signed_in).sum()
     }
 
-    fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.periods.iter().map(|(.., failed)| *failed).sum()
     }
 
     /// Returns the number of events in the period with the most.
-    fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.periods.iter().map(|(_, signed_in, failed)| signed_in + failed).max().unwrap_or_default()
     }
 
-    fn first(&self) -> UnixTime {
+    pub(crate) fn first(&self) -> UnixTime {
         self.periods.first().map_or(UnixTime::from_seconds(0), |(at, ..)| *at)
     }
 
-    fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         PERIOD_WIDTH * self.periods.len() as u64
     }
 
@@ -164,12 +164,12 @@ impl SignInChart {
     }
 
     /// Returns the bars of successful sign-ins as the data of an SVG path.
-    fn signed_in_bars(&self) -> String {
+    pub(crate) fn signed_in_bars(&self) -> String {
         self.bars(|chart, signed_in, _| (0, chart.height(signed_in)))
     }
 
     /// Returns the bars of failed sign-ins, above the others.
-    fn failed_bars(&self) -> String {
+    pub(crate) fn failed_bars(&self) -> String {
         self.bars(|chart, signed_in, failed| (chart.height(signed_in), chart.height(failed)))
     }
 

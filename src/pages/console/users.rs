@@ -88,9 +88,11 @@ impl NewUserPage<'_> {
 ///
 /// The forms send `csrf` and one of these actions as `action`:
 ///
-/// - `save` with `groups`, `role_developer` and `role_admin`;
-/// - `save-profile` with `name`, `email` and `phone_number`, and with `username` if the user has no
-///   username. Not for users of a directory;
+/// - `save` with `groups`, `role_developer` and `role_admin`, and with the shown values as
+///   `shown_groups` and `shown_roles`, each separated by commas;
+/// - `save-profile` with `name`, `email` and `phone_number`, with the shown values as `shown_name`,
+///   `shown_email` and `shown_phone_number`, and with `username` if the user has no username. Not for
+///   users of a directory;
 /// - `set-app-login` with `app`, `app_username` and `app_password`;
 /// - without further fields: `disable`, `enable`, `delete`, `reset-password`, `revoke`,
 ///   `send-reset-link`, `unblock-factors`, `reset-factors`, `resend-invitation`, `withdraw-invitation`.
@@ -133,6 +135,9 @@ pub struct TypedProfile<'a> {
     pub phone_number: &'a str,
     /// Username. Empty if the user has none.
     pub username: &'a str,
+    /// Name, address and phone number that the page with the form has shown. `None` if they are the
+    /// stored ones.
+    pub shown: Option<&'a [String; 3]>,
 }
 
 /// Input of the form with a user's groups and roles.
@@ -141,6 +146,8 @@ pub struct TypedUser<'a> {
     /// Groups, one per line.
     pub groups: &'a str,
     pub roles: &'a BTreeSet<Role>,
+    /// Groups and roles that the page with the form has shown. `None` if they are the stored ones.
+    pub shown: Option<&'a (BTreeSet<String>, BTreeSet<Role>)>,
 }
 
 /// Form for a user's name and password at an application. The page never contains a stored password.
@@ -241,7 +248,31 @@ impl UserPage<'_> {
             email: self.user.email.as_ref().map(Email::as_str).unwrap_or_default(),
             phone_number: self.user.phone_number.as_deref().unwrap_or_default(),
             username: "",
+            shown: None,
         })
+    }
+
+    /// Returns the name, address and phone number for the hidden fields of the form.
+    fn shown_profile(&self) -> [String; 3] {
+        let stored = || {
+            let email = self.user.email.as_ref().map(Email::as_str).unwrap_or_default().to_owned();
+            [self.user.name.clone(), email, self.user.phone_number.clone().unwrap_or_default()]
+        };
+        self.profile.and_then(|profile| profile.shown.cloned()).unwrap_or_else(stored)
+    }
+
+    /// Returns the groups for the hidden field of the form. Groups contain no commas.
+    fn shown_groups(&self) -> String {
+        let shown = self.typed.and_then(|typed| typed.shown);
+        let groups = shown.map_or(&self.user.groups, |(groups, _)| groups);
+        groups.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the roles for the hidden field of the form.
+    fn shown_roles(&self) -> String {
+        let shown = self.typed.and_then(|typed| typed.shown);
+        let roles = shown.map_or(&self.user.roles, |(_, roles)| roles);
+        roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(",")
     }
 
     fn is_wrong(&self, field: UserField) -> bool {

@@ -1,5 +1,5 @@
-//! `/console/audit` and `/console/audit/export`: the audit log, filtered by kind, user, client and
-//! day.
+//! `/console/audit` and `/console/audit/export`: the audit log, filtered by kind, result, user, client,
+//! address and day. The filter is in the URL, so that it can be a bookmark.
 
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use sealgate_domain::audit::{AuditFilter, AuditId, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
+use sealgate_pages::console::SignInChart;
 use sealgate_pages::{AuditField, AuditLogPage, Problem, html};
 use sealgate_store::AuditPage;
 
@@ -59,6 +60,15 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     }
     let next = page.next.map(|next| typed.address(ctx, &at.then(next)));
     let previous = at.before().map(|before| typed.address(ctx, &before));
+    let is_unfiltered =
+        [&typed.kind, &typed.person, &typed.client, &typed.from, &typed.to, &typed.address, &typed.result]
+            .iter()
+            .all(|text| text.is_empty());
+    let figures =
+        if is_unfiltered && at.after.is_none() { ctx.sealgate.overview.current(ctx.sealgate).await } else { None };
+    let chart = figures.as_deref().map(|figures| SignInChart {
+        periods: figures.by_day(ctx.now).into_iter().map(|(at, count)| (at, count.signed_in, count.failed)).collect(),
+    });
     let file =
         |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
     // A date field in HTML accepts only a valid date.
@@ -76,11 +86,19 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         client: &typed.client,
         from: day(&typed.from, AuditField::From),
         to: day(&typed.to, AuditField::To),
+        address: &typed.address,
+        result: &typed.result,
+        reload: &typed.address(ctx, &at),
+        chart: chart.as_ref(),
         zone: typed.zone,
         faults: &faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
+
+/// Values of the filter by result.
+const FAILED: &str = "failed";
+const SUCCEEDED: &str = "succeeded";
 
 /// Input of the filter form.
 struct Typed {
@@ -89,6 +107,10 @@ struct Typed {
     client: String,
     from: String,
     to: String,
+    /// Client address.
+    address: String,
+    /// `failed`, `succeeded` or empty.
+    result: String,
     /// Offset of the reader's time zone from UTC in minutes, positive if the zone is behind UTC.
     ///
     /// Days start at the reader's midnight. Without JavaScript the offset is 0, and the page shows
@@ -107,6 +129,10 @@ impl Typed {
             client: text("client")?,
             from: text("from")?,
             to: text("to")?,
+            address: text("address")?,
+            result: Some(text("result")?)
+                .filter(|result| [FAILED, SUCCEEDED].contains(&result.as_str()))
+                .unwrap_or_default(),
             zone: i64::clamp(zone, -MAX_ZONE_MINUTES, MAX_ZONE_MINUTES),
         })
     }
@@ -137,12 +163,25 @@ impl Typed {
                 faults.push(AuditField::To);
             }
         }
+        if !self.address.is_empty() {
+            filter.address = self.address.parse().ok();
+            if filter.address.is_none() {
+                faults.push(AuditField::Address);
+            }
+        }
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
-        if !self.kind.is_empty() {
-            let Some(kind) = AuditKind::parse(&self.kind) else { return Ok(Ok(None)) };
-            filter.kinds = vec![kind];
+        if !self.kind.is_empty() || !self.result.is_empty() {
+            let is_wanted = |kind: &AuditKind| {
+                (self.kind.is_empty() || kind.as_str() == self.kind)
+                    && (self.result.is_empty() || kind.is_failure() == (self.result == FAILED))
+            };
+            filter.kinds = AuditKind::ALL.into_iter().filter(is_wanted).collect();
+            // An empty list matches all kinds.
+            if filter.kinds.is_empty() {
+                return Ok(Ok(None));
+            }
         }
         if !self.client.is_empty() {
             let Some(client) = ClientId::parse(&self.client) else { return Ok(Ok(None)) };
@@ -162,7 +201,8 @@ impl Typed {
     fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
-        query.extend_pairs(texts.into_iter().chain([("to", &self.to)]).filter(|(_, text)| !text.is_empty()));
+        let more = [("to", &self.to), ("address", &self.address), ("result", &self.result)];
+        query.extend_pairs(texts.into_iter().chain(more).filter(|(_, text)| !text.is_empty()));
         query.append_pair("zone", &self.zone.to_string());
         query
     }

@@ -2,9 +2,13 @@
 //! groups.
 //!
 //! Every change is guarded: it requires a recent sign-in, and a confirmation that lists the users.
-//! The change executes one command for each user, each with its own audit event.
+//! The change executes one command for each user, each with its own audit event. If it leaves out
+//! users, the next page lists them with the reason.
 
-use http::StatusCode;
+use std::collections::BTreeSet;
+
+use http::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
 
 use crate::console::client::execute;
 use crate::console::{ConsoleUser, confirmation, user_list};
@@ -19,8 +23,9 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_GROUPS, is_group};
+use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Subject, User};
-use sealgate_pages::console::{BulkAction, BulkFault, BulkLine, BulkPage, BulkSkip};
+use sealgate_pages::console::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 use sealgate_pages::{ConsoleRole, Done, Problem, html};
 use sealgate_store::UserRecords;
 
@@ -43,24 +48,77 @@ struct Plan {
 }
 
 pub(super) async fn bulk(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if ctx.head.method != Method::POST {
+        return result_page(ctx, console_user).await;
+    }
     let form = console_user.form(ctx)?;
     let plan = Plan::read(ctx, console_user, &form).await?;
-    if plan.fault.is_some() || !confirmation::is_confirmed(ctx, console_user, &form, user_list::PAGE).await? {
+    if plan.fault.is_some() || !confirmation::is_confirmed(&form) {
         return Ok(show(ctx, console_user, &form, &plan));
     }
     let work = Box::pin(async {
-        for user in &plan.users {
-            match execute(ctx, console_user, Command::User(plan.command(user.sub))).await {
-                // The user was deleted in the meantime, or can sign in by now.
-                Ok(_) | Err(Failure::Page(StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST, _)) => {}
-                Err(failure) => return Err(failure),
-            }
-        }
+        let (done, left_out) = plan.execute(ctx, console_user).await?;
         let back = back(&form);
+        if !left_out.is_empty() {
+            let result = Outcome::new(&plan, done, left_out, back);
+            let result = serde_json::to_string(&result).map_err(|_| Failure::Internal)?;
+            return Ok(Effect::Done { page: PAGE.to_owned(), secret: Some(Secret::new(&result)) });
+        }
         let joint = if back.contains('?') { '&' } else { '?' };
         Ok(Effect::Done { page: format!("{back}{joint}done={}", Done::Users.as_str()), secret: None })
     });
     submission::once(ctx, &console_user.visitor, &form, work).await
+}
+
+/// Result of a change that left out users. The page after the change shows it once.
+#[derive(Serialize, Deserialize)]
+struct Outcome {
+    /// Name of the action.
+    action: String,
+    group: String,
+    /// Names and identifiers of the changed users.
+    done: Vec<(String, String)>,
+    /// Names and identifiers of the other users, with the names of the reasons.
+    left_out: Vec<(String, String, String)>,
+    /// Path and query of the page with the form.
+    back: String,
+}
+
+impl Outcome {
+    fn new(plan: &Plan, done: Vec<BulkLine>, left_out: Vec<(BulkLine, BulkSkip)>, back: String) -> Self {
+        let skipped = |(user, reason): (BulkLine, BulkSkip)| (user.name, user.identifier, reason.as_str().to_owned());
+        Self {
+            action: plan.action.as_str().to_owned(),
+            group: plan.group.clone(),
+            done: done.into_iter().map(|user| (user.name, user.identifier)).collect(),
+            left_out: left_out.into_iter().map(skipped).collect(),
+            back,
+        }
+    }
+}
+
+/// Shows for each user what was done. A reload returns to the list.
+async fn result_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    let result = submission::take_result(ctx, &console_user.visitor, PAGE).await?;
+    let outcome: Option<Outcome> = result.secret().and_then(|text| serde_json::from_str(text.expose()).ok());
+    let action = outcome.as_ref().and_then(|outcome| BulkAction::parse(&outcome.action));
+    let (Some(outcome), Some(action)) = (outcome, action) else {
+        return Ok(Response::see_other(&ctx.path(user_list::PAGE)));
+    };
+    let line = |name, identifier| BulkLine { name, identifier };
+    let done: Vec<BulkLine> = outcome.done.into_iter().map(|(name, identifier)| line(name, identifier)).collect();
+    let left_out = outcome.left_out.into_iter().filter_map(|(name, identifier, reason)| {
+        BulkSkip::parse(&reason).map(|reason| (line(name, identifier), reason))
+    });
+    let page = BulkResultPage {
+        inside: console_user.inside(ctx),
+        action,
+        group: &outcome.group,
+        done: &done,
+        left_out: &left_out.collect::<Vec<_>>(),
+        back: &ctx.path(&outcome.back),
+    };
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// Shows the confirmation of a form that was kept while the administrator signed in again.
@@ -77,6 +135,11 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params, pla
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
     let users: Vec<BulkLine> = plan.users.iter().map(line).collect();
+    // The users, not the typed names: a name could belong to another user by the confirmation.
+    let subjects: Vec<String> = plan.users.iter().map(|user| user.sub.to_string()).collect();
+    let fields = confirmation::fields(form, &once);
+    let fields = fields.into_iter().filter(|(name, _)| !["user", "who"].contains(name));
+    let fields: Vec<_> = fields.chain(subjects.iter().map(|subject| ("user", subject.as_str()))).collect();
     let role = Some(&plan.group).filter(|_| plan.action == BulkAction::AddToGroup);
     let page = BulkPage {
         inside,
@@ -87,7 +150,7 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params, pla
         users: &users,
         skipped: &plan.skipped,
         fault: plan.fault,
-        fields: &confirmation::fields(form, &once),
+        fields: &fields,
         back: &ctx.path(&back(form)),
     };
     Response::page(StatusCode::OK, html(&page), None)
@@ -141,16 +204,51 @@ impl Plan {
                 plan.skipped.push((line, BulkSkip::Unknown));
             }
         }
-        let mut known = std::collections::BTreeSet::new();
+        let mut known = BTreeSet::new();
         subjects.retain(|subject| known.insert(*subject));
+        let mut missing: BTreeSet<Subject> = subjects.iter().copied().collect();
         for row in ctx.sealgate.store.user_rows_of(&subjects).await? {
             let records = row.read()?;
+            missing.remove(&records.user.sub);
             match plan.skip(ctx, console_user, &records) {
                 None => plan.users.push(records.user),
                 Some(reason) => plan.skipped.push((line(&records.user), reason)),
             }
         }
+        let deleted = |subject: Subject| BulkLine { name: String::new(), identifier: subject.to_string() };
+        plan.skipped.extend(missing.into_iter().map(|subject| (deleted(subject), BulkSkip::Deleted)));
         Ok(plan)
+    }
+
+    /// Changes the users, one after the other. Returns who was changed, and who was not.
+    ///
+    /// # Errors
+    /// When nobody was changed because the server failed, or because the administrator lost the
+    /// role.
+    async fn execute(
+        &self,
+        ctx: &RequestContext<'_>,
+        console_user: &ConsoleUser,
+    ) -> Result<(Vec<BulkLine>, Vec<(BulkLine, BulkSkip)>), Failure> {
+        let (mut done, mut left_out, mut has_failed) = (Vec::new(), self.skipped.clone(), false);
+        for user in &self.users {
+            if has_failed {
+                left_out.push((line(user), BulkSkip::Failed));
+                continue;
+            }
+            match execute(ctx, console_user, Command::User(self.command(user.sub))).await {
+                Ok(_) => done.push(line(user)),
+                Err(Failure::Page(StatusCode::NOT_FOUND, _)) => left_out.push((line(user), BulkSkip::Deleted)),
+                // For instance, the user can sign in by now.
+                Err(Failure::Page(StatusCode::BAD_REQUEST, _)) => left_out.push((line(user), BulkSkip::Refused)),
+                Err(failure) if done.is_empty() => return Err(failure),
+                Err(_) => {
+                    left_out.push((line(user), BulkSkip::Failed));
+                    has_failed = true;
+                }
+            }
+        }
+        Ok((done, left_out))
     }
 
     /// Returns why the change leaves out this user, if it does.

@@ -1,11 +1,14 @@
 //! `/console/clients/{client_id}`: settings, secrets and deletion of one client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use http::{Method, StatusCode};
 
-use super::confirmation::Target;
+use super::actions::{Action, ClientAction};
+use super::confirmation::{Question, Target};
 use super::form::own_redirect_uri;
+use super::owners::Owners;
 use super::{confirmation, form, kept_form};
 use crate::console::{ConsoleUser, last_segment};
 use crate::submission::{Effect, ShownResult};
@@ -25,8 +28,10 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
-use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal};
+use sealgate_domain::shown_client::{ClientPart, ShownClient};
+use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal, ConfirmDetail, ConfirmLabel, GuardedChange};
 use sealgate_pages::{Done, Problem, html};
 
 /// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
@@ -39,69 +44,144 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
-            return resume(ctx, console_user, &client, &form);
+            return resume(ctx, console_user, &client, &form).await;
         }
         let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return Ok(show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() }));
+        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() })
+            .await;
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
         // The user loaded the page before the configuration file defined the client. The page of a
         // client from the configuration has no forms.
         let notes = ClientNotes { refused: Some(ClientRefusal::DefinedInFile), ..ClientNotes::default() };
-        return Ok(show(ctx, console_user, &client, &notes));
+        return show(ctx, console_user, &client, &notes).await;
     }
     let id = client.id.clone();
-    let action = form.one("action")?;
-    if action == Some("set-keys")
-        && let Some(page) = refused_keys(ctx, console_user, &client, &form)?
+    let action = ClientAction::read(&form)?;
+    if action == ClientAction::Approve
+        && let Some(changed) = changed_since(&client, &form)?
+    {
+        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
+    if action == ClientAction::SetKeys
+        && let Some(page) = refused_keys(ctx, console_user, &client, &form).await?
     {
         return Ok(page);
     }
-    if let Some(change) = action.and_then(confirmation::of_client_action)
-        && let Some(page) =
-            confirmation::ask(ctx, console_user, &form, change, &Target::client(&client, page_of(&client.id))).await?
+    if let Some(question) = simple_question(&client, action, &form)?
+        && !confirmation::is_confirmed(&form)
     {
-        return Ok(page);
+        return Ok(confirmation::page(ctx, console_user, &form, &question));
     }
     match action {
-        Some("save") => save(ctx, console_user, &client, &form).await,
-        Some("rotate") => rotate(ctx, console_user, &client, &form).await,
-        Some("add-secret") => add_secret(ctx, console_user, &client, &form).await,
-        Some("remove-secret") => remove_secret(ctx, console_user, &client, &form).await,
-        Some("set-keys") => set_keys(ctx, console_user, &client, &form).await,
-        Some("use-secret") => use_secret(ctx, console_user, &client, &form).await,
-        Some("disable") => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
-        Some("enable") => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
-        Some("approve") => command(ctx, console_user, ClientCommand::Approve(id.into()), Done::ClientState).await,
-        Some("revoke-approval") => {
+        ClientAction::Save => save(ctx, console_user, &client, &form).await,
+        ClientAction::Rotate => rotate(ctx, console_user, &client, &form).await,
+        ClientAction::AddSecret => add_secret(ctx, console_user, &client, &form).await,
+        ClientAction::RemoveSecret => remove_secret(ctx, console_user, &client, &form).await,
+        ClientAction::SetKeys => set_keys(ctx, console_user, &client, &form).await,
+        ClientAction::UseSecret => use_secret(ctx, console_user, &client, &form).await,
+        ClientAction::Disable => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
+        ClientAction::Enable => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
+        ClientAction::Approve => approve(ctx, console_user, &client, &form).await,
+        ClientAction::RevokeApproval => {
             command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
-        Some("level") => set_level(ctx, console_user, id, &form).await,
-        Some("logout") => set_logout(ctx, console_user, &client, &form).await,
-        Some("delete") => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
-        _ => Err(Failure::page(Problem::InvalidRequest)),
+        ClientAction::Level => set_level(ctx, console_user, id, &form).await,
+        ClientAction::Logout => set_logout(ctx, console_user, &client, &form).await,
+        ClientAction::Delete => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
     }
 }
 
-/// Shows a form that was kept while the user signed in again.
-///
-/// The page asks for the confirmation of a guarded change, or shows the typed values.
-fn resume(
+/// Returns the question about an action that is always confirmed. [`save`] asks by itself.
+fn simple_question<'a>(
+    client: &'a Client,
+    action: ClientAction,
+    form: &Params,
+) -> Result<Option<Question<'a>>, Failure> {
+    let change = match action {
+        ClientAction::Save | ClientAction::Logout => return Ok(None),
+        ClientAction::Rotate => GuardedChange::RotateSecret,
+        ClientAction::AddSecret => GuardedChange::AddSecret,
+        ClientAction::RemoveSecret => GuardedChange::RemoveSecret,
+        ClientAction::SetKeys => GuardedChange::SetKeys,
+        ClientAction::UseSecret => GuardedChange::UseSecret,
+        ClientAction::Disable => GuardedChange::DisableClient,
+        ClientAction::Enable => GuardedChange::EnableClient,
+        ClientAction::Approve => GuardedChange::Approve,
+        ClientAction::RevokeApproval => GuardedChange::RevokeApproval,
+        ClientAction::Level => GuardedChange::SetLevel(chosen_level(form)?),
+        ClientAction::Delete => GuardedChange::DeleteClient,
+    };
+    let question = Question::new(change, Target::client(client, page_of(&client.id)));
+    Ok(Some(match action {
+        ClientAction::Approve => {
+            let uris = |uris: &[RedirectUri]| uris.iter().map(|uri| uri.as_str().to_owned()).collect();
+            question.with(details([
+                (ConfirmLabel::RedirectUris, uris(&client.redirect_uris)),
+                (ConfirmLabel::PostLogoutRedirectUris, uris(&client.post_logout_redirect_uris)),
+                (ConfirmLabel::Scope, vec![client.scope.to_string()]),
+            ]))
+        }
+        _ => question,
+    }))
+}
+
+/// Returns the parts of a change that have values.
+fn details<const N: usize>(parts: [(ConfirmLabel, Vec<String>); N]) -> Vec<ConfirmDetail> {
+    let parts = parts.into_iter().filter(|(_, values)| !values.is_empty());
+    parts.map(|(label, values)| ConfirmDetail { label, values }).collect()
+}
+
+/// Returns the parts of the client that have changed since the page with the form was shown, if any.
+/// A form without digests counts as changed in every part.
+fn changed_since(client: &Client, form: &Params) -> Result<Option<Vec<ClientPart>>, Failure> {
+    let seen = form.one("seen")?.and_then(ShownClient::parse);
+    let changed = seen.map_or_else(|| ClientPart::ALL.to_vec(), |seen| seen.changes(client));
+    Ok(Some(changed).filter(|changed| !changed.is_empty()))
+}
+
+/// Approves the client that the page has shown.
+async fn approve(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let (action, notes) = (form.one("action")?, ClientNotes::default());
-    if let Some(change) = action.and_then(confirmation::of_client_action) {
-        let target = Target::client(client, page_of(&client.id));
-        return Ok(confirmation::page(ctx, console_user, form, change, &target));
+    let seen = form.one("seen")?.and_then(ShownClient::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    let context = command_context(ctx, console_user);
+    let changed = admin::approve_client(&context, &client.id, &seen).await.map_err(failure_of)?;
+    if changed.is_empty() {
+        return Ok(Response::see_other(&visitor::done(ctx, &page_of(&client.id), Done::ClientState)));
     }
-    Ok(match action {
-        Some("save") => page(ctx, console_user, client, &form::read(form, Some(client.client_type))?, &notes),
-        _ => show(ctx, console_user, client, &notes),
-    })
+    let client = console_user.client(ctx, Some(client.id.clone())).await?;
+    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await
+}
+
+/// Shows a form that was kept while the user signed in again.
+///
+/// The page asks for the confirmation of a guarded change, or shows the typed values.
+async fn resume(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let action = ClientAction::read(form)?;
+    if client.from_configuration || console_user.role < Action::Client(action).least_role() {
+        return show(ctx, console_user, client, &ClientNotes::default()).await;
+    }
+    let is_late = matches!(action, ClientAction::Save | ClientAction::Approve);
+    let changed = changed_since(client, form)?.filter(|_| is_late).unwrap_or_default();
+    if action == ClientAction::Save {
+        // The typed values, to be saved again.
+        let typed = form::read(form, Some(client.client_type))?;
+        return page(ctx, console_user, client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
+    match simple_question(client, action, form)? {
+        Some(question) if changed.is_empty() => Ok(confirmation::page(ctx, console_user, form, &question)),
+        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::default() }).await,
+    }
 }
 
 async fn save(
@@ -114,19 +194,41 @@ async fn save(
     let checked = match form::check(&typed, |uri| console_user.may_register(ctx, uri, Some(client))) {
         Ok(checked) => checked,
         Err(faults) => {
-            return Ok(page(ctx, console_user, client, &ClientForm { faults, ..typed }, &ClientNotes::default()));
+            let typed = ClientForm { faults, ..typed };
+            return page(ctx, console_user, client, &typed, &ClientNotes::default()).await;
         }
     };
+    let added = details(checked.additions(client));
+    if !added.is_empty() {
+        confirmation::require_recent_for_form(ctx, console_user, form).await?;
+        if !confirmation::is_confirmed(form) {
+            let target = Target::client(client, page_of(&client.id));
+            let question = Question::new(GuardedChange::WidenClient, target).with(added);
+            return Ok(confirmation::page(ctx, console_user, form, &question));
+        }
+    }
     let own = own_redirect_uri(ctx);
-    let lapsed = AtomicBool::new(false);
+    let seen = form.one("seen")?.and_then(ShownClient::parse);
+    let (lapsed, changed_since) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let change = |client: &mut Client| {
         let before = client.clone();
-        checked.replace(client, &own);
+        let changed = seen.as_ref().map(|seen| seen.changes(client)).unwrap_or_default();
+        if changed.is_empty() && console_user.may_change(client) {
+            checked.replace(client, &own);
+        }
         let loses = !console_user.is_administrator() && client.revoke_approval_if_changed(&before);
         lapsed.store(loses, Ordering::Relaxed);
+        // The store may call this closure several times. The last call is committed.
+        *changed_since.lock().unwrap_or_else(PoisonError::into_inner) = changed;
     };
     let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
-    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    // The client may belong to another developer by now.
+    let client = changed.filter(|client| console_user.may_change(client));
+    let client = client.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let changed = changed_since.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !changed.is_empty() {
+        return page(ctx, console_user, &client, &typed, &ClientNotes { changed, ..ClientNotes::default() }).await;
+    }
     let detail = if lapsed.into_inner() { "settings, approval lost" } else { "settings" };
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id).with_detail(detail);
     ctx.sealgate.audit.note(event);
@@ -149,12 +251,6 @@ async fn rotate(
     with_new_secret(ctx, console_user, client, form, rotate, overlap_seconds > 0).await
 }
 
-/// Returns the page with the reason why the client gets no further secret, if there is one.
-fn full_of_secrets(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client) -> Option<Response> {
-    let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
-    (client.working_secrets(ctx.now).count() >= MAX_SECRETS).then(|| show(ctx, console_user, client, &notes))
-}
-
 /// Executes a command that creates a secret. The next page shows the secret once. `is_further` is whether
 /// the secret is valid beside the others, so that their number is limited.
 async fn with_new_secret(
@@ -166,8 +262,9 @@ async fn with_new_secret(
     is_further: bool,
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
-        if is_further && let Some(page) = full_of_secrets(ctx, console_user, client) {
-            return Ok(Effect::Refused(page));
+        if is_further && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
+            let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
+            return Ok(Effect::Refused(show(ctx, console_user, client, &notes).await?));
         }
         let Answer::Client(changed) = execute(ctx, console_user, Command::Client(command)).await? else {
             return Err(Failure::Internal);
@@ -203,7 +300,7 @@ async fn remove_secret(
 }
 
 /// Returns the page with the reason why the typed keys cannot be used, if there is one.
-fn refused_keys(
+async fn refused_keys(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
@@ -215,7 +312,7 @@ fn refused_keys(
     }
     let refused = Some(ClientRefusal::UnusableKeys);
     let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::default() };
-    Ok(Some(show(ctx, console_user, client, &notes)))
+    show(ctx, console_user, client, &notes).await.map(Some)
 }
 
 /// Replaces the client's secrets, or its earlier keys, by public keys.
@@ -249,40 +346,33 @@ async fn use_secret(
     with_new_secret(ctx, console_user, client, form, set, false).await
 }
 
+fn chosen_level(form: &Params) -> Result<AssuranceLevel, Failure> {
+    form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))
+}
+
 /// Sets the level that users must reach to use the client.
-///
-/// Only an administrator may set the level, so that the client's developer cannot lower it.
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: ClientId,
     form: &Params,
 ) -> Result<Response, Failure> {
-    if !console_user.is_administrator() {
-        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
-    }
-    let chosen = form.one("level")?.and_then(AssuranceLevel::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
-    let level = Some(chosen).filter(|level| *level > AssuranceLevel::One);
+    let level = Some(chosen_level(form)?).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
     command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
 }
 
 /// Sets where the client receives logout tokens.
-///
-/// Only an administrator may set it, because the server sends requests to this URI.
 async fn set_logout(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &Params,
 ) -> Result<Response, Failure> {
-    if !console_user.is_administrator() {
-        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
-    }
     let uri = form.one("backchannel_logout_uri")?.map(str::trim).filter(|uri| !uri.is_empty());
     if uri.is_some_and(|uri| client_rules::logout_uri(uri).is_err()) {
         let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::default() };
-        return Ok(show(ctx, console_user, client, &notes));
+        return show(ctx, console_user, client, &notes).await;
     }
     let session_required = form.has("backchannel_logout_session_required");
     let settings = Box::new(ClientSettings::of_backchannel_logout(uri.map(str::to_owned), session_required));
@@ -340,6 +430,9 @@ pub(super) struct ClientNotes<'a> {
     refused: Option<ClientRefusal>,
     /// Keys as typed, after a refusal.
     typed_keys: Option<&'a str>,
+    /// Parts that have changed since the page with the form was shown, so that the form changed
+    /// nothing.
+    changed: Vec<ClientPart>,
 }
 
 /// Returns the path of a client's page.
@@ -355,17 +448,23 @@ fn jwks_of(client: &Client) -> String {
     }
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, client: &Client, notes: &ClientNotes<'_>) -> Response {
-    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), notes)
+async fn show(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    notes: &ClientNotes<'_>,
+) -> Result<Response, Failure> {
+    page(ctx, console_user, client, &form::from_client(client, &own_redirect_uri(ctx)), notes).await
 }
 
-fn page(
+async fn page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
     form: &ClientForm,
     notes: &ClientNotes<'_>,
-) -> Response {
+) -> Result<Response, Failure> {
+    let owner = Owners::default().of(ctx, client).await?;
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
@@ -381,6 +480,9 @@ fn page(
         new_secret: notes.result.and_then(ShownResult::secret).map(Secret::expose),
         issuer: ctx.sealgate.config.issuer.as_str(),
         refused: notes.refused,
+        changed: &notes.changed,
+        seen: &ShownClient::of(client).to_string(),
+        owner: owner.as_ref(),
     };
-    Response::page(StatusCode::OK, html(&page), None)
+    Ok(Response::page(StatusCode::OK, html(&page), None))
 }

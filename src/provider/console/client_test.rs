@@ -6,6 +6,7 @@
 //! Redeeming the code creates no grant. The tokens on the page name a grant that does not exist, so
 //! a leaked token is useless.
 
+use super::actions::ClientTestAction;
 use super::form::own_redirect_uri;
 use crate::console::{ConsoleUser, last_segment};
 use crate::request::ProviderRequest as _;
@@ -39,11 +40,11 @@ pub(super) async fn client_test_page(
         return Ok(show(ctx, console_user, &client, None, None));
     }
     let form = console_user.form(ctx)?;
-    match form.one("action")? {
-        Some("switch-on") => switch(ctx, console_user, &client, true).await,
-        Some("switch-off") => switch(ctx, console_user, &client, false).await,
-        Some("start") if client.redirects_to(&own_redirect_uri(ctx)) => Ok(start(ctx, &client)),
-        _ => Err(Failure::page(Problem::InvalidRequest)),
+    match ClientTestAction::read(&form)? {
+        ClientTestAction::SwitchOn => switch(ctx, console_user, &client, true).await,
+        ClientTestAction::SwitchOff => switch(ctx, console_user, &client, false).await,
+        ClientTestAction::Start if client.redirects_to(&own_redirect_uri(ctx)) => Ok(start(ctx, &client)),
+        ClientTestAction::Start => Err(Failure::page(Problem::InvalidRequest)),
     }
 }
 
@@ -56,12 +57,17 @@ async fn switch(
 ) -> Result<Response, Failure> {
     let own = own_redirect_uri(ctx);
     let change = |client: &mut Client| {
+        if !console_user.may_change(client) {
+            return;
+        }
         client.redirect_uris.retain(|uri| uri.as_str() != own);
         if on {
             client.redirect_uris.push(RedirectUri::of_application(&own));
         }
     };
-    ctx.sealgate.store.change_client(&client.id, change).await?;
+    let changed = ctx.sealgate.store.change_client(&client.id, change).await?;
+    let changed = changed.filter(|client| console_user.may_change(client));
+    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     let event = console_user.event(ctx, AuditKind::ClientChanged).with_client(&client.id);
     ctx.sealgate.audit.note(event.with_detail(if on { "test sign-in on" } else { "test sign-in off" }));
     Ok(Response::see_other(&ctx.path(&format!("/console/try/{}", client.id))))

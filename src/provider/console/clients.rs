@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 
 use super::form::ValidForm;
-use super::{client, form, kept_form};
+use super::owners::Owners;
+use super::{client, confirmation, form, kept_form};
 use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
 use crate::submission;
@@ -32,27 +33,35 @@ const NEW: &str = "/console/clients/new";
 
 pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
-    let mut clients = Vec::new();
+    let only_without_owner = console_user.is_administrator() && ctx.query()?.one("owner")? == Some("none");
+    let (mut clients, mut owners) = (Vec::new(), Owners::default());
     let mut more = true;
     for _ in 0..MAX_READS {
         let step = ctx.sealgate.store.clients(after.as_ref(), CLIENTS_PER_READ).await?;
         more = step.len() == CLIENTS_PER_READ;
         after = step.last().map(|client| client.id.clone()).or(after);
-        let theirs =
-            |client: &Client| console_user.is_administrator() || client.owner == Some(console_user.visitor.user.sub);
-        clients.extend(step.into_iter().filter(theirs));
+        for client in step.into_iter().filter(|client| console_user.may_change(client)) {
+            let owner = owners.of(ctx, &client).await?;
+            let is_left = owner.as_ref().is_some_and(|owner| !owner.is_active());
+            if is_left || !only_without_owner {
+                clients.push((client, owner));
+            }
+        }
         if !more || clients.len() >= CLIENTS_PER_READ {
             break;
         }
     }
-    let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console/clients?after={after}")));
-    let page = ClientsPage { inside: console_user.inside(ctx), clients: &clients, next: next.as_deref() };
+    let filter = if only_without_owner { "owner=none&" } else { "" };
+    let next = after.filter(|_| more).map(|after| ctx.path(&format!("/console/clients?{filter}after={after}")));
+    let page =
+        ClientsPage { inside: console_user.inside(ctx), clients: &clients, only_without_owner, next: next.as_deref() };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
 /// Shows the form for a new client (GET), or registers the client (POST).
 pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
+        confirmation::require_recent(ctx, NEW).await?;
         let stored_form = kept_form::take(ctx, console_user, NEW).await?;
         let typed = stored_form.map_or_else(|| Ok(form::empty()), |stored_form| form::read(&stored_form, None))?;
         return Ok(show(ctx, console_user, &typed));

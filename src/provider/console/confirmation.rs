@@ -1,4 +1,4 @@
-//! Guarded changes in the console: changes that need a recent sign-in and a confirmation.
+//! Recent sign-in and confirmation, which [`super::actions`] requires for changes of access.
 //!
 //! Without both, an attacker at an administrator's open browser could take over any account with
 //! one click.
@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::kept_form;
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, page_after_sign_in};
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
@@ -18,39 +18,14 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::client::Client;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::{Role, User};
-use sealgate_pages::console::{ConfirmPage, GuardedChange};
+use sealgate_pages::console::{ConfirmDetail, ConfirmPage, GuardedChange, OwnedClients};
 use sealgate_pages::html;
 
 /// Maximum age of the sign-in for a guarded change.
 const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
-/// Returns the guarded change that an action on a user's page makes, if any.
-///
-/// For `save` see [`of_roles`], for `save-profile` see [`super::user_profile::Profile::change`].
-pub(super) fn of_user_action(action: &str) -> Option<GuardedChange> {
-    match action {
-        "reset-password" => Some(GuardedChange::ResetPassword),
-        "disable" => Some(GuardedChange::DisableUser),
-        "delete" => Some(GuardedChange::DeleteUser),
-        "revoke" => Some(GuardedChange::RevokeAccess),
-        "reset-factors" => Some(GuardedChange::ResetFactors),
-        _ => None,
-    }
-}
-
-/// Returns the guarded change that an action on a client's page makes, if any.
-pub(super) fn of_client_action(action: &str) -> Option<GuardedChange> {
-    match action {
-        "disable" => Some(GuardedChange::DisableClient),
-        "delete" => Some(GuardedChange::DeleteClient),
-        "rotate" => Some(GuardedChange::RotateSecret),
-        "add-secret" => Some(GuardedChange::AddSecret),
-        "remove-secret" => Some(GuardedChange::RemoveSecret),
-        "set-keys" => Some(GuardedChange::SetKeys),
-        "use-secret" => Some(GuardedChange::UseSecret),
-        _ => None,
-    }
-}
+/// Field of the confirmation with the choice to disable the clients of a user.
+pub(super) const DISABLE_CLIENTS: &str = "disable_clients";
 
 /// Roles and groups of a user.
 type Rights<'a> = (&'a BTreeSet<Role>, &'a BTreeSet<String>);
@@ -93,6 +68,27 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Change that a page asks the user to confirm.
+pub(super) struct Question<'a> {
+    pub(super) change: GuardedChange,
+    pub(super) target: Target<'a>,
+    /// Parts of the change.
+    pub(super) details: Vec<ConfirmDetail>,
+    /// Clients that would have no owner after the change.
+    pub(super) clients: OwnedClients,
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn new(change: GuardedChange, target: Target<'a>) -> Self {
+        Self { change, target, details: Vec::new(), clients: OwnedClients::default() }
+    }
+
+    /// Adds the parts of the change.
+    pub(super) fn with(self, details: Vec<ConfirmDetail>) -> Self {
+        Self { details, ..self }
+    }
+}
+
 /// Requires a sign-in that is recent enough for a guarded change. A user who has to sign in again
 /// returns to `page` afterwards.
 ///
@@ -105,51 +101,35 @@ pub(super) async fn require_recent(ctx: &RequestContext<'_>, page: &str) -> Resu
     Visitor::recent(ctx, page, MAX_SIGN_IN_AGE).await.map(drop)
 }
 
-/// Asks the user to confirm a change.
-///
-/// Returns the page with the question, or `None` if the form contains the confirmation.
-///
-/// If the sign-in is too old, the form is kept until the user has signed in again.
+/// Like [`require_recent`], for a form that was sent. If the sign-in is too old, the form is kept
+/// until the user has signed in again. Its page, or the list above it, then shows the form.
 ///
 /// # Errors
-/// [`Failure::Redirect`] when the sign-in is too old; when the store fails.
-pub(super) async fn ask(
+/// As [`require_recent`].
+pub(super) async fn require_recent_for_form(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     form: &Params,
-    change: GuardedChange,
-    target: &Target<'_>,
-) -> Result<Option<Response>, Failure> {
-    let is_confirmed = is_confirmed(ctx, console_user, form, &target.page).await?;
-    Ok(if is_confirmed { None } else { Some(page(ctx, console_user, form, change, target)) })
+) -> Result<(), Failure> {
+    let page = page_after_sign_in(ctx);
+    match require_recent(ctx, &page).await {
+        Err(Failure::Redirect(_)) => {
+            let page = kept_form::keep(ctx, &console_user.visitor, &page, form).await?;
+            require_recent(ctx, &page).await
+        }
+        recent => recent,
+    }
 }
 
-/// Returns whether the form contains the confirmation of a guarded change.
-///
-/// If the sign-in is too old, the form is kept until the user has signed in again, and `page` then
-/// shows it.
-///
-/// # Errors
-/// As [`ask`].
-pub(super) async fn is_confirmed(
-    ctx: &RequestContext<'_>,
-    console_user: &ConsoleUser,
-    form: &Params,
-    page: &str,
-) -> Result<bool, Failure> {
-    match require_recent(ctx, page).await {
-        Err(Failure::Redirect(_)) => {
-            let page = kept_form::keep(ctx, &console_user.visitor, page, form).await?;
-            require_recent(ctx, &page).await?;
-        }
-        recent => recent?,
-    }
-    Ok(form.has("sure"))
+/// Returns whether the form was sent from its confirmation.
+pub(super) fn is_confirmed(form: &Params) -> bool {
+    form.has("sure")
 }
 
 /// Returns the fields of a form that its confirmation sends again.
 pub(super) fn fields<'f>(form: &'f Params, once: &'f str) -> Vec<(&'f str, &'f str)> {
-    let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| !["csrf", "sure"].contains(name)).collect();
+    let mut fields: Vec<(&str, &str)> =
+        form.pairs().filter(|(name, _)| !["csrf", "sure", DISABLE_CLIENTS].contains(name)).collect();
     // A kept form has no `once` token, because [`kept_form`] drops it.
     if !form.has("once") {
         fields.push(("once", once));
@@ -162,19 +142,21 @@ pub(super) fn page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     form: &Params,
-    change: GuardedChange,
-    target: &Target<'_>,
+    question: &Question<'_>,
 ) -> Response {
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
     let fields = fields(form, &once);
+    let target = &question.target;
     let page = ConfirmPage {
         inside,
         csrf: &console_user.csrf(ctx),
-        change,
+        change: question.change,
         name: target.name,
         identifier: target.identifier,
         new_address: fields.iter().find(|(name, value)| *name == "email" && !value.is_empty()).map(|(_, value)| *value),
+        details: &question.details,
+        clients: &question.clients,
         fields: &fields,
         action: &target.page,
         cancel: &target.page,

@@ -8,7 +8,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::redirect_uri::{RedirectUri, RedirectUriFault};
 use sealgate_domain::scope::{Scope, ScopeValue};
-use sealgate_pages::console::{ClientFault, ClientField, ClientForm};
+use sealgate_pages::console::{ClientFault, ClientField, ClientForm, ConfirmLabel};
 
 /// Maximum number of redirect URIs of each kind, as at the registration endpoint.
 const MAX_URIS: usize = 20;
@@ -165,6 +165,23 @@ impl ValidForm {
         let groups: Scope = [ScopeValue::Groups].into_iter().collect();
         client.scope = self.scope.union(client.scope.intersection(groups));
         client.details.default_scope = self.default_scope;
+    }
+
+    /// Returns what the form adds to the client's access: URIs that receive codes or browsers, and
+    /// scopes.
+    pub(super) fn additions(&self, client: &Client) -> [(ConfirmLabel, Vec<String>); 3] {
+        let new = |uris: &[RedirectUri], known: &[RedirectUri]| -> Vec<String> {
+            uris.iter().filter(|uri| !known.contains(uri)).map(|uri| uri.as_str().to_owned()).collect()
+        };
+        let scopes = self.scope.values().filter(|scope| !client.scope.contains(*scope));
+        [
+            (ConfirmLabel::RedirectUrisAdded, new(&self.redirect_uris, &client.redirect_uris)),
+            (
+                ConfirmLabel::PostLogoutRedirectUrisAdded,
+                new(&self.post_logout_redirect_uris, &client.post_logout_redirect_uris),
+            ),
+            (ConfirmLabel::ScopesAdded, scopes.map(|scope| scope.as_str().to_owned()).collect()),
+        ]
     }
 
     /// Returns the grant types of clients that are registered in the console.

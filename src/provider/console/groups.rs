@@ -3,10 +3,12 @@
 
 use http::{Method, StatusCode};
 
+use crate::console::actions::GroupAction;
 use crate::console::client::{command_context, failure_of};
 use crate::console::{ConsoleUser, bulk, confirmation, kept_form, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
+use crate::visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -112,7 +114,7 @@ pub(super) async fn members_page(ctx: &RequestContext<'_>, console_user: &Consol
     if loses_role(ctx, console_user, &change) {
         return group_page(ctx, console_user, &change.name, Some((GroupFault::OwnRole, ""))).await;
     }
-    if !confirmation::is_confirmed(ctx, console_user, &form, PAGE).await? {
+    if !confirmation::is_confirmed(&form) {
         return confirm(ctx, console_user, &form, &change).await;
     }
     let work = Box::pin(async {
@@ -134,13 +136,12 @@ impl Change {
     fn read(form: &Params) -> Result<Result<Self, GroupFault>, Failure> {
         let name = form.one("name")?.filter(|name| is_group(name)).map(str::to_owned);
         let name = name.ok_or(Failure::page(Problem::InvalidRequest))?;
-        Ok(match form.one("action")? {
-            Some("delete") => Ok(Self { name, to: None }),
-            Some("rename") => {
+        Ok(match GroupAction::read(form)? {
+            GroupAction::Delete => Ok(Self { name, to: None }),
+            GroupAction::Rename => {
                 let to = form.one("to")?.map(str::trim).filter(|to| is_group(to) && *to != name);
                 to.map(|to| Self { name, to: Some(to.to_owned()) }).ok_or(GroupFault::Name)
             }
-            _ => return Err(Failure::page(Problem::InvalidRequest)),
         })
     }
 }
@@ -161,6 +162,7 @@ async fn confirm(
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
     let selection = members(ctx, &change.name, 0).await?;
+    let new_uses = change.to.as_ref().map(|to| uses(ctx, to)).unwrap_or_default();
     let page = GroupConfirmPage {
         inside,
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(MEMBERS)),
@@ -168,6 +170,8 @@ async fn confirm(
         to: change.to.as_deref(),
         total: selection.total,
         uses: &uses(ctx, &change.name),
+        new_uses: &new_uses,
+        role: change.to.as_ref().and_then(|to| visitor::console_role(ctx, &[].into(), |known| known == to)),
         fields: &confirmation::fields(form, &once),
         back: &ctx.path(&page_of(&change.name, 0)),
     };

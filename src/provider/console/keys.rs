@@ -11,7 +11,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::oauth::params::Params;
 use sealgate_pages::console::{KeyPlanPage, KeysPage};
-use sealgate_pages::{Done, Problem, html};
+use sealgate_pages::{Done, html};
 
 const PAGE: &str = "/console/keys";
 
@@ -24,10 +24,7 @@ pub(super) async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         };
     }
     let form = console_user.form(ctx)?;
-    if form.one("action")? != Some("rotate") {
-        return Err(Failure::page(Problem::InvalidRequest));
-    }
-    if !confirmation::is_confirmed(ctx, console_user, &form, PAGE).await? {
+    if !confirmation::is_confirmed(&form) {
         return plan(ctx, console_user, &form).await;
     }
     let work = Box::pin(async {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use crate::account::activity::EventNames;
-use crate::console::ConsoleUser;
+use crate::console::actions::MailAction;
 use crate::console::client::{command_context, execute};
+use crate::console::confirmation::{Question, Target};
+use crate::console::{ConsoleUser, confirmation, kept_form};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
 use crate::visitor;
@@ -24,7 +26,7 @@ use sealgate_domain::mail::{CodePurpose, Mail, MailId, MailMessage, Notice};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::Email;
-use sealgate_pages::console::{MailLine, MailPage, MailTemplatesPage};
+use sealgate_pages::console::{GuardedChange, MailLine, MailPage, MailTemplatesPage};
 use sealgate_pages::mailer::{SendError, Sender, Transport, compose};
 use sealgate_pages::{Done, Problem, html, language_from_tag, language_tag};
 
@@ -43,18 +45,42 @@ const CODE: &str = "123456";
 /// Shows the queue (GET), or retries or deletes a message, or sends a test message (POST).
 pub(super) async fn mail_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
+        if let Some(form) = kept_form::take(ctx, console_user, PAGE).await?
+            && MailAction::read(&form)? == MailAction::Delete
+        {
+            return ask_to_delete(ctx, console_user, &form).await;
+        }
         let result = submission::take_result(ctx, &console_user.visitor, PAGE).await?;
         let answer = result.secret().map(Secret::expose);
         return show(ctx, console_user, &TestNotes { answer, ..TestNotes::default() }).await;
     }
     let form = console_user.form(ctx)?;
     let id = || form.one("id").map(|id| id.unwrap_or_default().to_owned());
-    match form.one("action")? {
-        Some("retry") => change(ctx, console_user, MailCommand::Retry { id: id()? }, Done::MailRetried).await,
-        Some("delete") => change(ctx, console_user, MailCommand::Delete { id: id()? }, Done::MailDeleted).await,
-        Some("test") => test(ctx, console_user, &form).await,
-        _ => Err(Failure::page(Problem::InvalidRequest)),
+    match MailAction::read(&form)? {
+        MailAction::Retry => change(ctx, console_user, MailCommand::Retry { id: id()? }, Done::MailRetried).await,
+        MailAction::Delete if !confirmation::is_confirmed(&form) => ask_to_delete(ctx, console_user, &form).await,
+        MailAction::Delete => change(ctx, console_user, MailCommand::Delete { id: id()? }, Done::MailDeleted).await,
+        MailAction::Test => test(ctx, console_user, &form).await,
     }
+}
+
+/// Asks to confirm the deletion of a message. A message that is gone was sent or deleted meanwhile.
+async fn ask_to_delete(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let id = form.one("id")?.unwrap_or_default();
+    let (dead, waiting) = lists(ctx, console_user).await?;
+    let mail = dead.into_iter().chain(waiting).find(|mail| mail.id.to_string() == id);
+    let Some(mail) = mail else { return Ok(Response::see_other(&ctx.path(PAGE))) };
+    let user = match mail.sub {
+        Some(subject) => ctx.sealgate.store.user(subject).await?,
+        None => None,
+    };
+    let (name, identifier) = user.as_ref().map_or(("", ""), |user| (user.name.as_str(), user.sign_in_name()));
+    let target = Target { name, identifier, page: PAGE.to_owned() };
+    Ok(confirmation::page(ctx, console_user, form, &Question::new(GuardedChange::DeleteMail(mail.kind), target)))
 }
 
 /// Executes a command about one message. A message that is gone was sent or deleted meanwhile.

@@ -2,12 +2,14 @@
 //! limits.
 //!
 //! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
-//! their own clients. Some actions also require an administrator. Each change is a form with a CSRF
-//! token, which is bound to the user and to the page's path.
+//! their own clients. [`actions`] has what each action requires: the role, a recent sign-in, a
+//! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
+//! page's path. Each commit requires that the user still has the role.
 //!
 //! This module contains the read-only page `/console/settings`. The other pages have modules of
 //! their own.
 
+mod actions;
 mod app;
 mod audit;
 mod bulk;
@@ -21,8 +23,10 @@ mod groups;
 mod kept_form;
 mod keys;
 mod mail;
+mod membership;
 mod new_app;
 mod overview;
+mod owners;
 mod user;
 mod user_list;
 mod user_profile;
@@ -30,6 +34,7 @@ mod users;
 
 use http::{Method, StatusCode};
 
+use self::actions::{Action, Guard};
 use crate::request::ProviderRequest as _;
 use crate::visitor;
 use crate::visitor::Visitor;
@@ -44,6 +49,7 @@ use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_pages::console::{LimitLine, SettingsPage};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
+use sealgate_store::UserRule;
 
 /// Page of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +111,9 @@ impl Area {
 
 pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
     let console_user = ConsoleUser::enter(ctx, area.least()).await?;
+    if ctx.head.method == Method::POST {
+        require(ctx, &console_user, area).await?;
+    }
     match area {
         Area::Overview => overview::overview_page(ctx, &console_user).await,
         Area::Clients => clients::clients_page(ctx, &console_user).await,
@@ -131,6 +140,29 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
     }
 }
 
+/// Requires what the table of actions demands for the form of this request.
+///
+/// # Errors
+/// An error page if the user may not make the action; [`Failure::Redirect`] if the sign-in is too
+/// old; when the store fails.
+async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
+    if matches!(area, Area::Client | Area::ClientTest) {
+        // Another developer's client is answered with 404, also if the form is invalid.
+        console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+    }
+    let form = console_user.form(ctx)?;
+    let action = Action::read(area, &form)?;
+    if console_user.role < action.least_role() {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    match action.guard() {
+        Guard::None | Guard::ByContent => Ok(()),
+        Guard::RecentSignIn | Guard::Confirmation => {
+            confirmation::require_recent_for_form(ctx, console_user, &form).await
+        }
+    }
+}
+
 /// Signed-in user of a console page, with a role that may open the page.
 struct ConsoleUser {
     visitor: Visitor,
@@ -151,7 +183,15 @@ impl ConsoleUser {
             return Err(Failure::Redirect(ctx.path("/account/security")));
         }
         match visitor.console_role(ctx) {
-            Some(role) if role >= least => Ok(Self { visitor, role }),
+            Some(role) if role >= least => {
+                let console = ctx.sealgate.config.console.clone();
+                // The role may be removed while the request runs.
+                ctx.sealgate.store.require(UserRule::new(move |user| {
+                    let now = visitor::role_in(&console, &user.roles, |group| user.is_in_group(group));
+                    now.is_some_and(|now| now >= role)
+                }));
+                Ok(Self { visitor, role })
+            }
             _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
         }
     }
@@ -165,10 +205,12 @@ impl ConsoleUser {
             Some(id) => ctx.sealgate.store.client(&id).await?,
             None => None,
         };
-        let theirs = |client: &Client| {
-            self.is_administrator() || client.owner.is_some_and(|owner| owner == self.visitor.user.sub)
-        };
-        client.filter(theirs).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+        client.filter(|client| self.may_change(client)).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+    }
+
+    /// Returns whether the user may see and change the client.
+    fn may_change(&self, client: &Client) -> bool {
+        self.is_administrator() || client.owner == Some(self.visitor.user.sub)
     }
 
     /// Returns whether the user may register a redirect URI. `client` is `None` for a new client.

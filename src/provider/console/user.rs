@@ -1,17 +1,17 @@
 //! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
 
-use std::collections::BTreeSet;
-
 use http::{Method, StatusCode};
 
 use crate::accesses;
 use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
+use crate::console::actions::UserAction;
 use crate::console::client::execute;
-use crate::console::confirmation::Target;
+use crate::console::confirmation::{Question, Target};
+use crate::console::membership::Membership;
 use crate::console::user_profile::Profile;
-use crate::console::users::{groups, new_password, roles};
-use crate::console::{ConsoleUser, confirmation, kept_form, last_segment, user_list, user_profile};
+use crate::console::users::new_password;
+use crate::console::{ConsoleUser, confirmation, kept_form, last_segment, membership, owners, user_list, user_profile};
 use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
@@ -34,11 +34,11 @@ use sealgate_domain::open_access::AccessKind;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, Subject, User};
+use sealgate_domain::user::{Subject, User};
 use sealgate_pages::console::{
-    GuardedChange, ResetState, TypedUser, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage,
+    GuardedChange, ResetState, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage,
 };
-use sealgate_pages::{AppLoginFault, ConsoleRole, Done, Problem, html};
+use sealgate_pages::{AppLoginFault, Done, Problem, html};
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let user = match Subject::parse(last_segment(ctx)) {
@@ -55,56 +55,89 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
     let form = console_user.form(ctx)?;
     let user_ref = UserRef::Sub(user.sub);
-    let own = is_own(console_user, &user);
-    if let Some((kind, id)) = accesses::chosen(&form)? {
-        return end_access(ctx, console_user, &user, kind, id).await;
+    let action = UserAction::read(&form)?;
+    if action.is_for_others() && is_own(console_user, &user) {
+        return Err(Failure::page(Problem::InvalidRequest));
     }
-    let action = form.one("action")?;
-    if let Some(change) = guarded(action, own)
-        && let Some(page) =
-            confirmation::ask(ctx, console_user, &form, change, &Target::user(&user, page_of(user.sub))).await?
+    if let Some(change) = simple_change(action)
+        && !confirmation::is_confirmed(&form)
     {
-        return Ok(page);
+        return Ok(confirmation::page(ctx, console_user, &form, &question(ctx, &user, change).await?));
     }
     match action {
-        Some("save") => save(ctx, console_user, &user, &form).await,
-        Some("save-profile") => user_profile::save(ctx, console_user, &user, &form).await,
-        // Administrators cannot delete themselves, because there may be no other administrator.
-        Some("delete") if !own => delete(ctx, console_user, &user, &form).await,
-        Some("revoke") => run(ctx, console_user, &user, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await,
-        // Administrators cannot disable themselves, because there may be no other administrator.
-        Some("disable") if !own => {
+        UserAction::Save => membership::save(ctx, console_user, &user, &form).await,
+        UserAction::SaveProfile => user_profile::save(ctx, console_user, &user, &form).await,
+        UserAction::EndAccess => match accesses::chosen(&form)? {
+            Some((kind, id)) => end_access(ctx, console_user, &user, kind, id).await,
+            None => Err(Failure::page(Problem::InvalidRequest)),
+        },
+        UserAction::Delete => delete(ctx, console_user, &user, &form).await,
+        UserAction::Disable => {
+            owners::disable_if_chosen(ctx, console_user, user.sub, &form).await?;
             run(ctx, console_user, &user, UserCommand::Disable(user_ref.into()), Done::User).await
         }
-        Some("enable") => run(ctx, console_user, &user, UserCommand::Enable(user_ref), Done::User).await,
-        Some("reset-password") if !own => reset_password(ctx, console_user, &user, &form).await,
-        Some("send-reset-link") => send_reset_link(ctx, console_user, &user).await,
-        Some("resend-invitation") => {
+        UserAction::Revoke => {
+            run(ctx, console_user, &user, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await
+        }
+        UserAction::Enable => run(ctx, console_user, &user, UserCommand::Enable(user_ref), Done::User).await,
+        UserAction::ResetPassword => reset_password(ctx, console_user, &user, &form).await,
+        UserAction::SendResetLink => send_reset_link(ctx, console_user, &user).await,
+        UserAction::ResendInvitation => {
             let resend = UserCommand::ResendInvitation { user: user_ref, print_link: false };
             run(ctx, console_user, &user, resend, Done::UserInvited).await
         }
-        Some("withdraw-invitation") => {
+        UserAction::WithdrawInvitation => {
             let withdraw = UserCommand::RevokeInvitation(user_ref);
             run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
         }
-        Some("unblock-factors") => {
+        UserAction::UnblockFactors => {
             let unblock = UserCommand::UnblockFactors(user_ref);
             run(ctx, console_user, &user, unblock, Done::User).await
         }
-        // Administrators enter their own credentials on the account page, which requires a recent
-        // sign-in.
-        Some("set-app-login") if !own => set_app_login(ctx, console_user, &user, &form).await,
-        // Administrators cannot reset their own factors. They would lose access to this page, which
-        // shows the enrolment link.
-        Some("reset-factors") if !own => {
+        UserAction::SetAppLogin => set_app_login(ctx, console_user, &user, &form).await,
+        UserAction::ResetFactors => {
             let work = Box::pin(async {
                 let link = reset_factors(ctx, console_user, user.sub).await?;
                 Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
             });
             submission::once(ctx, &console_user.visitor, &form, work).await
         }
-        _ => Err(Failure::page(Problem::InvalidRequest)),
     }
+}
+
+/// Returns the change that an action makes and that is always confirmed. The forms with groups, roles
+/// and the profile ask for a confirmation of their own.
+fn simple_change(action: UserAction) -> Option<GuardedChange> {
+    match action {
+        UserAction::Delete => Some(GuardedChange::DeleteUser),
+        UserAction::Revoke => Some(GuardedChange::RevokeAccess),
+        UserAction::Disable => Some(GuardedChange::DisableUser),
+        UserAction::Enable => Some(GuardedChange::EnableUser),
+        UserAction::ResetPassword => Some(GuardedChange::ResetPassword),
+        UserAction::UnblockFactors => Some(GuardedChange::UnblockFactors),
+        UserAction::ResetFactors => Some(GuardedChange::ResetFactors),
+        UserAction::Save
+        | UserAction::SaveProfile
+        | UserAction::SendResetLink
+        | UserAction::ResendInvitation
+        | UserAction::WithdrawInvitation
+        | UserAction::SetAppLogin
+        | UserAction::EndAccess => None,
+    }
+}
+
+async fn question<'a>(
+    ctx: &RequestContext<'_>,
+    user: &'a User,
+    change: GuardedChange,
+) -> Result<Question<'a>, Failure> {
+    let question = Question::new(change, Target::user(user, page_of(user.sub)));
+    Ok(match change {
+        GuardedChange::DeleteUser | GuardedChange::DisableUser => {
+            Question { clients: owners::clients_of(ctx, user.sub).await?, ..question }
+        }
+        _ => question,
+    })
 }
 
 /// Answers a request for a user who does not exist.
@@ -128,6 +161,7 @@ async fn delete(
     form: &Params,
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
+        owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
         let delete = UserCommand::Delete(UserRef::Sub(user.sub).into());
         execute(ctx, console_user, Command::User(delete)).await?;
         Ok(Effect::Done { page: format!("{}?done={}", user_list::PAGE, Done::UserDeleted.as_str()), secret: None })
@@ -139,15 +173,6 @@ fn is_own(console_user: &ConsoleUser, user: &User) -> bool {
     user.sub == console_user.visitor.user.sub
 }
 
-/// Returns the guarded change that an action makes, if any.
-///
-/// On their own page, administrators may use only one guarded action: to revoke their access.
-/// [`user_page`] refuses all other guarded actions.
-fn guarded(action: Option<&str>, own: bool) -> Option<GuardedChange> {
-    let change = action.and_then(confirmation::of_user_action);
-    change.filter(|change| !own || *change == GuardedChange::RevokeAccess)
-}
-
 /// Shows a form that was kept while the user signed in again.
 ///
 /// The page asks for the confirmation of a guarded change, or shows the typed values.
@@ -157,73 +182,26 @@ async fn resume(
     user: &User,
     form: &Params,
 ) -> Result<Response, Failure> {
-    let action = form.one("action")?;
-    if action == Some("save-profile") {
-        let profile = Profile::read(form)?;
-        if let Some(change) = profile.change(user) {
-            let target = Target::user(user, page_of(user.sub));
-            return Ok(confirmation::page(ctx, console_user, form, change, &target));
-        }
-        return show(ctx, console_user, user, &UserNotes { profile: Some(&profile), ..UserNotes::default() }).await;
-    }
-    let typed = (action == Some("save")).then(|| UserFormInput::read(form)).transpose()?;
-    let change = match typed.as_ref().map(|typed| (&typed.roles, groups(&typed.groups))) {
-        None => guarded(action, is_own(console_user, user)),
-        Some((roles, Some(groups))) => confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (roles, &groups)),
-        Some((_, None)) => None,
+    let action = UserAction::read(form)?;
+    let (profile, typed) = (Profile::read(form)?, Membership::read(form)?);
+    let question = match action {
+        UserAction::Save => membership::question(ctx, user, &typed).await?,
+        UserAction::SaveProfile => profile.question(user),
+        action if action.is_for_others() && is_own(console_user, user) => None,
+        action => match simple_change(action) {
+            Some(change) => Some(question(ctx, user, change).await?),
+            None => None,
+        },
     };
-    if let Some(change) = change {
-        let target = Target::user(user, page_of(user.sub));
-        return Ok(confirmation::page(ctx, console_user, form, change, &target));
+    if let Some(question) = question {
+        return Ok(confirmation::page(ctx, console_user, form, &question));
     }
-    show(ctx, console_user, user, &UserNotes { typed: typed.as_ref(), ..UserNotes::default() }).await
-}
-
-/// Input of the form with groups and roles.
-pub(super) struct UserFormInput {
-    groups: String,
-    roles: BTreeSet<Role>,
-}
-
-impl UserFormInput {
-    fn read(form: &Params) -> Result<Self, Failure> {
-        let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().to_owned()) };
-        Ok(Self { groups: text("groups")?, roles: roles(form) })
-    }
-}
-
-async fn save(
-    ctx: &RequestContext<'_>,
-    console_user: &ConsoleUser,
-    user: &User,
-    form: &Params,
-) -> Result<Response, Failure> {
-    let typed = UserFormInput::read(form)?;
-    let Some(groups) = groups(&typed.groups) else {
-        return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::Groups])).await;
+    let notes = UserNotes {
+        typed: (action == UserAction::Save).then_some(&typed),
+        profile: (action == UserAction::SaveProfile).then_some(&profile),
+        ..UserNotes::default()
     };
-    let next = User { roles: typed.roles.clone(), groups, ..user.clone() };
-    let own = is_own(console_user, user);
-    if own
-        && visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group)) != Some(ConsoleRole::Administrator)
-    {
-        return show(ctx, console_user, user, &UserNotes::wrong(&typed, &[UserField::OwnRole])).await;
-    }
-    if let Some(change) = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups))
-        && let Some(page) =
-            confirmation::ask(ctx, console_user, form, change, &Target::user(user, page_of(user.sub))).await?
-    {
-        return Ok(page);
-    }
-    let change = |user: &mut User| {
-        user.roles.clone_from(&next.roles);
-        user.groups.clone_from(&next.groups);
-    };
-    let changed = ctx.sealgate.store.change_user(user.sub, change).await?;
-    changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-    let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub).with_detail("groups and roles");
-    ctx.sealgate.audit.note(event);
-    Ok(back(ctx, user, Done::User))
+    show(ctx, console_user, user, &notes).await
 }
 
 /// Ends an access of the user. Also succeeds if the access has already ended.
@@ -361,7 +339,7 @@ pub(super) struct UserNotes<'a> {
     /// Result of the form that redirected to this page.
     pub(super) result: Option<&'a ShownResult>,
     /// Input of the form, shown instead of the stored groups and roles.
-    pub(super) typed: Option<&'a UserFormInput>,
+    pub(super) typed: Option<&'a Membership>,
     /// Input of the form, shown instead of the stored profile.
     pub(super) profile: Option<&'a Profile>,
     pub(super) faults: &'a [UserField],
@@ -374,12 +352,6 @@ pub(super) struct TypedAppLogin<'a> {
     app: &'a str,
     username: &'a str,
     fault: Option<AppLoginFault>,
-}
-
-impl<'a> UserNotes<'a> {
-    fn wrong(typed: &'a UserFormInput, faults: &'a [UserField]) -> Self {
-        Self { typed: Some(typed), faults, ..Self::default() }
-    }
 }
 
 pub(super) async fn show(
@@ -408,7 +380,7 @@ pub(super) async fn show(
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
-        typed: notes.typed.map(|typed| TypedUser { groups: &typed.groups, roles: &typed.roles }),
+        typed: notes.typed.map(Membership::typed),
         profile: notes.profile.map(Profile::typed),
         accesses: accesses.table(),
         own_session,

@@ -1,7 +1,7 @@
 //! Form with a user's name, address, phone number and first username, on the page of the user.
 
 use crate::console::client::execute;
-use crate::console::confirmation::Target;
+use crate::console::confirmation::{Question, Target};
 use crate::console::user::{UserNotes, page_of, show};
 use crate::console::users::username;
 use crate::console::{ConsoleUser, confirmation};
@@ -16,7 +16,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line, is_phone_number, is_visible};
 use sealgate_domain::user::{Email, User};
 use sealgate_domain::username::Username;
-use sealgate_pages::console::{GuardedChange, TypedProfile, UserField};
+use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, TypedProfile, UserField};
 use sealgate_pages::{Done, Problem};
 
 /// Input of the form.
@@ -25,13 +25,21 @@ pub(super) struct Profile {
     email: String,
     phone_number: String,
     username: String,
+    /// Name, address and phone number that the page has shown. A field that the form does not change
+    /// keeps the value that another administrator has given it since. `None` if the form does not
+    /// send them.
+    shown: Option<[String; 3]>,
 }
 
 impl Profile {
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim().to_owned()) };
         let (name, email) = (text("name")?, text("email")?);
-        Ok(Self { name, email, phone_number: text("phone_number")?, username: text("username")? })
+        let shown = match form.one("shown_name")? {
+            Some(name) => Some([name.to_owned(), text("shown_email")?, text("shown_phone_number")?]),
+            None => None,
+        };
+        Ok(Self { name, email, phone_number: text("phone_number")?, username: text("username")?, shown })
     }
 
     pub(super) fn typed(&self) -> TypedProfile<'_> {
@@ -40,17 +48,33 @@ impl Profile {
             email: &self.email,
             phone_number: &self.phone_number,
             username: &self.username,
+            shown: self.shown.as_ref(),
         }
     }
 
-    fn is_new_address(&self, user: &User) -> bool {
-        self.email != user.email.as_ref().map(Email::as_str).unwrap_or_default()
+    /// Returns whether the form changes the field from the shown value, at this index, and from the
+    /// stored one.
+    fn changes(&self, at: usize, typed: &str, stored: &str) -> bool {
+        typed != stored && self.shown.as_ref().is_none_or(|shown| typed != shown[at])
     }
 
-    /// Returns the guarded change that the form makes, if any. Other applications and links to set
-    /// a password trust the address.
-    pub(super) fn change(&self, user: &User) -> Option<GuardedChange> {
-        (user.source.is_none() && self.is_new_address(user)).then_some(GuardedChange::ChangeAddress)
+    fn is_new_address(&self, user: &User) -> bool {
+        self.changes(1, &self.email, user.email.as_ref().map(Email::as_str).unwrap_or_default())
+    }
+
+    /// Returns the question about the form, if it changes access. Other applications and links to
+    /// set a password trust the address; applications identify the user by the username.
+    pub(super) fn question<'a>(&self, user: &'a User) -> Option<Question<'a>> {
+        let is_new_username = user.username.is_none() && !self.username.is_empty();
+        let change = match () {
+            () if user.source.is_some() => return None,
+            () if self.is_new_address(user) => GuardedChange::ChangeAddress,
+            () if is_new_username => GuardedChange::SetUsername,
+            () => return None,
+        };
+        let username = ConfirmDetail { label: ConfirmLabel::Username, values: vec![self.username.clone()] };
+        let details = if is_new_username { vec![username] } else { Vec::new() };
+        Some(Question::new(change, Target::user(user, page_of(user.sub))).with(details))
     }
 
     /// Checks the fields that have changed, and returns the changes.
@@ -61,7 +85,7 @@ impl Profile {
     ) -> Result<Result<UserChanges, Vec<UserField>>, Failure> {
         let store = &ctx.sealgate.store;
         let mut faults = Vec::new();
-        let is_new_name = self.name != user.name;
+        let is_new_name = self.changes(0, &self.name, &user.name);
         if is_new_name && !is_line(&self.name, MAX_NAME_LENGTH) {
             faults.push(UserField::Name);
         }
@@ -83,7 +107,8 @@ impl Profile {
             faults.push(fault);
             None
         });
-        let phone = Some(&self.phone_number).filter(|number| **number != user.phone_number.clone().unwrap_or_default());
+        let stored_phone = user.phone_number.as_deref().unwrap_or_default();
+        let phone = Some(&self.phone_number).filter(|number| self.changes(2, number, stored_phone));
         if phone.is_some_and(|number| !number.is_empty() && !is_phone_number(number)) {
             faults.push(UserField::Phone);
         }
@@ -135,11 +160,11 @@ pub(super) async fn save(
         }
     };
     let page = page_of(user.sub);
-    if let Some(change) = profile.change(user)
-        && let Some(question) =
-            confirmation::ask(ctx, console_user, form, change, &Target::user(user, page.clone())).await?
-    {
-        return Ok(question);
+    if let Some(question) = profile.question(user) {
+        confirmation::require_recent_for_form(ctx, console_user, form).await?;
+        if !confirmation::is_confirmed(form) {
+            return Ok(confirmation::page(ctx, console_user, form, &question));
+        }
     }
     let set = UserCommand::Set { user: UserRef::Sub(user.sub), changes: Box::new(changes) };
     let work = Box::pin(async {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use crate::console::client::execute;
-use crate::console::confirmation::Target;
+use crate::console::confirmation::{Question, Target};
 use crate::console::{ConsoleUser, confirmation, kept_form, user};
 use crate::submission;
 use crate::submission::Effect;
@@ -78,7 +78,7 @@ fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -
         Some(change) => {
             let identifier = if typed.email.is_empty() { &typed.username } else { &typed.email };
             let target = Target { name: &typed.name, identifier, page: NEW.to_owned() };
-            confirmation::page(ctx, console_user, form, change, &target)
+            confirmation::page(ctx, console_user, form, &Question::new(change, target))
         }
         None => show(ctx, console_user, &typed, &[]),
     })
@@ -127,9 +127,9 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
     let names = NewNames { email, username };
     let target = Target { name: &typed.name, identifier: names.sign_in_name(), page: NEW.to_owned() };
     if let Some(change) = confirmation::of_roles(ctx, None, (&typed.roles, &groups))
-        && let Some(page) = confirmation::ask(ctx, console_user, form, change, &target).await?
+        && !confirmation::is_confirmed(form)
     {
-        return Ok(Effect::Refused(page));
+        return Ok(Effect::Refused(confirmation::page(ctx, console_user, form, &Question::new(change, target))));
     }
     let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
     let (name, phone, picture) = (typed.name, None, None);

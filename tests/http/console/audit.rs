@@ -273,3 +273,34 @@ async fn an_export_of_the_audit_log_is_limited_and_the_page_says_so() {
     let file = anna.get("/console/audit/export?kind=keys_changed&format=ndjson").await;
     assert_eq!(file.text().lines().count(), 2_500);
 }
+
+#[tokio::test]
+async fn the_audit_log_is_filtered_by_result_and_address() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let event = |kind, last: u8| {
+        let event = AuditEvent::new(provider.clock.now(), kind, Actor::Stranger);
+        event.from_request([203, 0, 113, last].into(), "request")
+    };
+    let events = [event(AuditKind::SignInFailed, 9), event(AuditKind::SignedIn, 9), event(AuditKind::FactorFailed, 10)];
+    keep(&provider, events).await;
+    for (query, count) in [
+        ("address=203.0.113.9", 2),
+        ("address=203.0.113.9&result=failed", 1),
+        ("address=203.0.113.9&result=succeeded", 1),
+        ("address=203.0.113.9&result=failed&kind=signed_in", 0),
+        ("address=203.0.113.10&result=other", 1),
+        ("address=203.0.113.11", 0),
+    ] {
+        let page = anna.get(&format!("/console/audit?{query}")).await;
+        assert_eq!(page.text().matches(ROW).count(), count, "{query}: {page:?}");
+        let file = anna.get(&format!("/console/audit/export?format=ndjson&{query}")).await;
+        assert_eq!(file.text().lines().count(), count, "{query}: {file:?}");
+    }
+    let page = anna.get("/console/audit?address=203.0.113.9&result=failed").await;
+    let link = page.text().split("id=\"audit-reload\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(link.contains("address=203.0.113.9") && link.contains("result=failed"), "{link}");
+    assert!(!page.text().contains("id=\"audit-chart\""), "{page:?}");
+    let page = anna.get("/console/audit?address=nowhere").await;
+    assert!(page.text().contains("id=\"address-wrong\"") && !page.text().contains(ROW), "{page:?}");
+}

@@ -118,6 +118,23 @@ async fn a_group_is_renamed_for_all_members_after_a_confirmation_that_names_the_
     assert_eq!(groups_of(&provider, provider.ben.sub).await, ["a/b & c"]);
 }
 
+/// The members of a group that is renamed to the administrators' group become administrators.
+#[tokio::test]
+async fn renaming_a_group_warns_of_the_role_and_the_rules_of_the_new_name() {
+    let provider = with_groups().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let question = ask(&anna, "a/b & c", &[("action", "rename"), ("to", "ops")]).await;
+    assert!(is_confirmation(&question), "{question:?}");
+    assert!(question.text().contains("can see and change everything in the console"), "{question:?}");
+    let uses = question.text().split("id=\"group-new-uses\"").nth(1).unwrap();
+    assert!(uses.contains("Console: members are administrators"), "{question:?}");
+    let question = ask(&anna, "a/b & c", &[("action", "rename"), ("to", "staff")]).await;
+    assert!(!question.text().contains("id=\"group-role\""), "{question:?}");
+    assert!(question.text().split("id=\"group-new-uses\"").nth(1).unwrap().contains("GET /docs/"), "{question:?}");
+    let question = ask(&anna, "a/b & c", &[("action", "rename"), ("to", "other")]).await;
+    assert!(!question.text().contains("id=\"group-new-uses\""), "{question:?}");
+}
+
 #[tokio::test]
 async fn a_group_is_not_renamed_by_mistake_or_without_the_right() {
     let provider = with_groups().await;

@@ -93,7 +93,8 @@ async fn a_kept_change_that_needs_no_confirmation_is_shown_in_its_form() {
     let anna = signed_in(&provider, ANNA).await;
     let fields = [("action", "save"), ("role_admin", "yes"), ("groups", "typed-group")];
     let login = sent_late(&provider, &anna, &user_page(&provider), &fields).await;
-    give(&provider, provider.ben.sub, Some(Role::Admin)).await;
+    let other = |user: &mut User| (user.roles, user.groups) = ([Role::Admin].into(), ["typed-group".to_owned()].into());
+    provider.change_user(provider.ben.sub, other).await;
     let before = state(&provider).await;
     let form = anna.sign_in(&login, ANNA).await;
     assert!(!is_confirmation(&form) && form.text().contains("typed-group"), "{form:?}");

@@ -51,7 +51,7 @@ fn a_rotation_publishes_one_key_however_often_the_form_is_sent() {
             let anna = signed_in(&provider, ANNA).await;
             let plan = press_only(&anna, PAGE, &ROTATE).await;
             let csrf = csrf_of(&plan);
-            let fields = support::hidden_fields(plan.text());
+            let fields = hidden_fields(plan.text());
             let mut fields: Vec<(&str, &str)> =
                 fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             fields.push(("sure", "yes"));

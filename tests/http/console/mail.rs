@@ -47,12 +47,16 @@ async fn queued_messages_are_retried_and_deleted_once() {
     let done = send(&anna, "retry").await;
     assert_eq!((done.status, done.location()), (303, "/console/mail?done=mail-retried"));
     assert_eq!(waiting(&provider).await, [provider.clock.now()]);
-    assert_eq!(send(&anna, "delete").await.location(), "/console/mail?done=mail-deleted");
+    let question = send(&anna, "delete").await;
+    assert!(is_confirmation(&question) && question.text().contains("Security notice"), "{question:?}");
+    assert!(question.text().contains(BEN) && waiting(&provider).await.len() == 1, "{question:?}");
+    assert_eq!(anna.submit_only(&question, &[("sure", "yes")]).await.location(), "/console/mail?done=mail-deleted");
     assert_eq!(waiting(&provider).await, []);
     // The message is gone.
     for action in ["retry", "delete"] {
         assert_eq!(send(&anna, action).await.location(), PAGE);
     }
+    assert_eq!(anna.submit_only(&question, &[("sure", "yes")]).await.location(), PAGE);
     let filter = AuditFilter { kinds: vec![AuditKind::MailChanged], ..AuditFilter::default() };
     let events = provider.sealgate.store.audit_page(&filter, None, 10).await.unwrap().records;
     let details: Vec<_> = events.iter().map(|record| record.event.detail.clone().unwrap()).collect();

@@ -1,0 +1,311 @@
+//! Actions of the console's forms, and what each of them requires: one table.
+//!
+//! [`super::console_page`] enforces the table before the page of the form runs. The pages match on
+//! these types, so an action without an entry in the table does not compile.
+
+use super::Area;
+use crate::accesses;
+use sealgate_core::web::failure::Failure;
+use sealgate_domain::oauth::params::Params;
+use sealgate_pages::console::BulkAction;
+use sealgate_pages::{ConsoleRole, Problem};
+
+/// Action of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    AddUser,
+    User(UserAction),
+    Bulk(BulkAction),
+    Group(GroupAction),
+    RegisterClient,
+    Client(ClientAction),
+    ClientTest(ClientTestAction),
+    RotateKey,
+    Mail(MailAction),
+    CheckNewApp,
+    CheckAccess,
+}
+
+/// Action on the page of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UserAction {
+    /// Saves groups and roles.
+    Save,
+    SaveProfile,
+    Delete,
+    Revoke,
+    Disable,
+    Enable,
+    ResetPassword,
+    SendResetLink,
+    ResendInvitation,
+    WithdrawInvitation,
+    UnblockFactors,
+    ResetFactors,
+    SetAppLogin,
+    /// Ends one session or one other access.
+    EndAccess,
+}
+
+/// Action on the page of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupAction {
+    Rename,
+    Delete,
+}
+
+/// Action on the page of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientAction {
+    Save,
+    Rotate,
+    AddSecret,
+    RemoveSecret,
+    /// Replaces the secrets by public keys.
+    SetKeys,
+    /// Replaces the public keys by a secret.
+    UseSecret,
+    Disable,
+    Enable,
+    Approve,
+    RevokeApproval,
+    Level,
+    /// Sets where the client receives logout tokens.
+    Logout,
+    Delete,
+}
+
+/// Action on the page for test sign-ins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientTestAction {
+    SwitchOn,
+    SwitchOff,
+    Start,
+}
+
+/// Action on the page of the mail queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MailAction {
+    Retry,
+    Delete,
+    Test,
+}
+
+/// What an action requires in addition to the role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// Nothing: the action neither changes access nor reveals a secret.
+    None,
+    /// Only some contents of the form change access. The page requires the rest.
+    ByContent,
+    /// A recent sign-in: see [`super::confirmation`].
+    RecentSignIn,
+    /// A recent sign-in and a confirmation that names the object and the effect.
+    Confirmation,
+}
+
+impl Action {
+    /// Returns the action of a form that was sent to a page.
+    ///
+    /// # Errors
+    /// An error page if the page has no such action.
+    pub(super) fn read(area: Area, form: &Params) -> Result<Self, Failure> {
+        let action = match area {
+            Area::NewUser => Some(Self::AddUser),
+            Area::User => Some(Self::User(UserAction::read(form)?)),
+            Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
+            Area::Group => Some(Self::Group(GroupAction::read(form)?)),
+            Area::NewClient => Some(Self::RegisterClient),
+            Area::Client => Some(Self::Client(ClientAction::read(form)?)),
+            Area::ClientTest => Some(Self::ClientTest(ClientTestAction::read(form)?)),
+            Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
+            Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
+            Area::NewApp => Some(Self::CheckNewApp),
+            Area::CheckAccess => Some(Self::CheckAccess),
+            Area::Overview
+            | Area::Clients
+            | Area::ClientTestCallback
+            | Area::Users
+            | Area::Groups
+            | Area::MailTemplates
+            | Area::Apps
+            | Area::App
+            | Area::Settings
+            | Area::Audit
+            | Area::AuditExport => None,
+        };
+        action.ok_or(Failure::page(Problem::InvalidRequest))
+    }
+
+    /// Returns what the action requires in addition to the role.
+    pub(super) fn guard(self) -> Guard {
+        use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
+        match self {
+            // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
+            // a mailed link. A queued message was already approved.
+            Self::CheckNewApp
+            | Self::CheckAccess
+            | Self::ClientTest(Test::Start)
+            | Self::User(User::SendResetLink | User::ResendInvitation)
+            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
+            // A name or a description changes no access. An address, a username or a redirect URI
+            // does.
+            Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
+            // The first three forms have fields that a confirmation would repeat, or show a new
+            // credential; a new user with a console role is confirmed too. The others end or open one
+            // access.
+            Self::AddUser
+            | Self::RegisterClient
+            | Self::User(User::SetAppLogin | User::EndAccess | User::WithdrawInvitation)
+            | Self::Client(Client::Logout)
+            | Self::ClientTest(Test::SwitchOn | Test::SwitchOff) => Guard::RecentSignIn,
+            Self::User(
+                User::Save
+                | User::Delete
+                | User::Revoke
+                | User::Disable
+                | User::Enable
+                | User::ResetPassword
+                | User::UnblockFactors
+                | User::ResetFactors,
+            )
+            | Self::Bulk(
+                BulkAction::Disable
+                | BulkAction::Enable
+                | BulkAction::AddToGroup
+                | BulkAction::RemoveFromGroup
+                | BulkAction::Revoke
+                | BulkAction::InviteAgain,
+            )
+            | Self::Group(GroupAction::Rename | GroupAction::Delete)
+            | Self::Client(
+                Client::Rotate
+                | Client::AddSecret
+                | Client::RemoveSecret
+                | Client::SetKeys
+                | Client::UseSecret
+                | Client::Disable
+                | Client::Enable
+                | Client::Approve
+                | Client::RevokeApproval
+                | Client::Level
+                | Client::Delete,
+            )
+            | Self::RotateKey
+            | Self::Mail(Mail::Delete) => Guard::Confirmation,
+        }
+    }
+
+    /// Returns the lowest role that may make the action. Developers reach only their own clients.
+    pub(super) fn least_role(self) -> ConsoleRole {
+        use ClientAction as Client;
+        match self {
+            Self::RegisterClient
+            | Self::Client(
+                Client::Save
+                | Client::Rotate
+                | Client::AddSecret
+                | Client::RemoveSecret
+                | Client::SetKeys
+                | Client::UseSecret
+                | Client::Disable
+                | Client::Enable
+                | Client::Delete,
+            )
+            | Self::ClientTest(_) => ConsoleRole::Developer,
+            // A developer must not vouch for a client, or lower the level that an administrator set. The
+            // server sends requests to the URI for logout tokens.
+            Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
+            | Self::AddUser
+            | Self::User(_)
+            | Self::Bulk(_)
+            | Self::Group(_)
+            | Self::RotateKey
+            | Self::Mail(_)
+            | Self::CheckNewApp
+            | Self::CheckAccess => ConsoleRole::Administrator,
+        }
+    }
+}
+
+/// Returns the entry with the name that the form sends as `action`.
+fn named<T: Copy>(form: &Params, actions: &[(&str, T)]) -> Result<T, Failure> {
+    let name = form.one("action")?.unwrap_or_default();
+    let action = actions.iter().find(|(known, _)| *known == name).map(|(_, action)| *action);
+    action.ok_or(Failure::page(Problem::InvalidRequest))
+}
+
+impl UserAction {
+    /// Reads the action of a form on the page of a user.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        if accesses::chosen(form)?.is_some() {
+            return Ok(Self::EndAccess);
+        }
+        let actions = [
+            ("save", Self::Save),
+            ("save-profile", Self::SaveProfile),
+            ("delete", Self::Delete),
+            ("revoke", Self::Revoke),
+            ("disable", Self::Disable),
+            ("enable", Self::Enable),
+            ("reset-password", Self::ResetPassword),
+            ("send-reset-link", Self::SendResetLink),
+            ("resend-invitation", Self::ResendInvitation),
+            ("withdraw-invitation", Self::WithdrawInvitation),
+            ("unblock-factors", Self::UnblockFactors),
+            ("reset-factors", Self::ResetFactors),
+            ("set-app-login", Self::SetAppLogin),
+        ];
+        named(form, &actions)
+    }
+
+    /// Returns whether administrators cannot make the change to themselves.
+    ///
+    /// There may be no other administrator. They change their own credentials on the account pages.
+    pub(super) fn is_for_others(self) -> bool {
+        matches!(self, Self::Delete | Self::Disable | Self::ResetPassword | Self::ResetFactors | Self::SetAppLogin)
+    }
+}
+
+impl GroupAction {
+    /// Reads the action of a form on the page of a group.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("rename", Self::Rename), ("delete", Self::Delete)])
+    }
+}
+
+impl ClientAction {
+    /// Reads the action of a form on the page of a client.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        let actions = [
+            ("save", Self::Save),
+            ("rotate", Self::Rotate),
+            ("add-secret", Self::AddSecret),
+            ("remove-secret", Self::RemoveSecret),
+            ("set-keys", Self::SetKeys),
+            ("use-secret", Self::UseSecret),
+            ("disable", Self::Disable),
+            ("enable", Self::Enable),
+            ("approve", Self::Approve),
+            ("revoke-approval", Self::RevokeApproval),
+            ("level", Self::Level),
+            ("logout", Self::Logout),
+            ("delete", Self::Delete),
+        ];
+        named(form, &actions)
+    }
+}
+
+impl ClientTestAction {
+    /// Reads the action of a form on the page for test sign-ins.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl MailAction {
+    /// Reads the action of a form on the page of the mail queue.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("retry", Self::Retry), ("delete", Self::Delete), ("test", Self::Test)])
+    }
+}

@@ -1,0 +1,172 @@
+//! Form with a user's groups and roles, on the page of the user.
+//!
+//! The form sends the values that the page has shown. Only the difference is applied, so that the
+//! form does not undo what another administrator has changed since.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use http::StatusCode;
+
+use crate::console::confirmation::{Question, Target};
+use crate::console::user::{UserNotes, page_of, show};
+use crate::console::users::{groups, roles};
+use crate::console::{ConsoleUser, confirmation, owners};
+use crate::submission::{self, Effect};
+use crate::visitor;
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::audit::AuditKind;
+use sealgate_domain::oauth::params::Params;
+use sealgate_domain::profile::MAX_GROUPS;
+use sealgate_domain::user::{Role, User, membership_changes};
+use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
+use sealgate_pages::{ConsoleRole, Done, Problem};
+
+/// Input of the form.
+pub(super) struct Membership {
+    groups: String,
+    roles: BTreeSet<Role>,
+    /// Groups and roles that the page has shown. `None` if the form has no such fields.
+    shown: Option<(BTreeSet<String>, BTreeSet<Role>)>,
+}
+
+impl Membership {
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        // Groups contain no commas.
+        let list = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
+        let shown_groups: Option<BTreeSet<String>> = form.one("shown_groups")?.map(list);
+        let shown_roles = form.one("shown_roles")?.unwrap_or_default();
+        let shown_roles = [Role::Developer, Role::Admin].into_iter().filter(|role| {
+            let name = role.as_str();
+            shown_roles.split(',').any(|shown| shown == name)
+        });
+        Ok(Self {
+            groups: form.one("groups")?.unwrap_or_default().to_owned(),
+            roles: roles(form),
+            shown: shown_groups.map(|groups| (groups, shown_roles.collect())),
+        })
+    }
+
+    pub(super) fn typed(&self) -> TypedUser<'_> {
+        TypedUser { groups: &self.groups, roles: &self.roles, shown: self.shown.as_ref() }
+    }
+
+    /// Returns the difference to the shown values, or `None` if a group is invalid.
+    fn difference(&self, user: &User) -> Option<Difference> {
+        let groups = groups(&self.groups)?;
+        let (shown_groups, shown_roles) =
+            self.shown.as_ref().map_or((&user.groups, &user.roles), |(groups, roles)| (groups, roles));
+        Some(Difference {
+            added: groups.difference(shown_groups).cloned().collect(),
+            removed: shown_groups.difference(&groups).cloned().collect(),
+            added_roles: self.roles.difference(shown_roles).copied().collect(),
+            removed_roles: shown_roles.difference(&self.roles).copied().collect(),
+        })
+    }
+}
+
+/// Groups and roles to add and to remove.
+struct Difference {
+    added: BTreeSet<String>,
+    removed: BTreeSet<String>,
+    added_roles: BTreeSet<Role>,
+    removed_roles: BTreeSet<Role>,
+}
+
+impl Difference {
+    /// Applies the difference. Changes nothing if the user would have too many groups.
+    fn apply(&self, user: &mut User) {
+        let mut groups: BTreeSet<String> = user.groups.difference(&self.removed).cloned().collect();
+        groups.extend(self.added.iter().cloned());
+        if groups.len() > MAX_GROUPS && groups.len() > user.groups.len() {
+            return;
+        }
+        user.groups = groups;
+        user.roles.retain(|role| !self.removed_roles.contains(role));
+        user.roles.extend(self.added_roles.iter().copied());
+    }
+
+    fn applied(&self, user: &User) -> User {
+        let mut next = user.clone();
+        self.apply(&mut next);
+        next
+    }
+}
+
+/// Returns the question about the form, or `None` if it changes nothing.
+pub(super) async fn question<'a>(
+    ctx: &RequestContext<'_>,
+    user: &'a User,
+    typed: &Membership,
+) -> Result<Option<Question<'a>>, Failure> {
+    let Some(difference) = typed.difference(user) else { return Ok(None) };
+    let next = difference.applied(user);
+    let (added, removed): (Vec<String>, Vec<String>) = (
+        next.groups.difference(&user.groups).cloned().collect(),
+        user.groups.difference(&next.groups).cloned().collect(),
+    );
+    let of_roles = confirmation::of_roles(ctx, Some((&user.roles, &user.groups)), (&next.roles, &next.groups));
+    if of_roles.is_none() && added.is_empty() && removed.is_empty() {
+        return Ok(None);
+    }
+    let details = [(ConfirmLabel::GroupsAdded, added), (ConfirmLabel::GroupsRemoved, removed)];
+    let details = details.into_iter().filter(|(_, values)| !values.is_empty());
+    let question =
+        Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
+            .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
+    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
+    let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { OwnedClients::default() };
+    Ok(Some(Question { clients, ..question }))
+}
+
+/// Saves the form.
+pub(super) async fn save(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let typed = Membership::read(form)?;
+    let wrong = async |field| {
+        let notes = UserNotes { typed: Some(&typed), faults: &[field], ..UserNotes::default() };
+        show(ctx, console_user, user, &notes).await
+    };
+    let Some(difference) = typed.difference(user) else { return wrong(UserField::Groups).await };
+    let next = difference.applied(user);
+    let is_lost = difference.added.iter().any(|group| !next.groups.contains(group));
+    if is_lost {
+        return wrong(UserField::Groups).await;
+    }
+    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
+    let own = user.sub == console_user.visitor.user.sub;
+    if own && role != Some(ConsoleRole::Administrator) {
+        return wrong(UserField::OwnRole).await;
+    }
+    let question = question(ctx, user, &typed).await?;
+    if let Some(question) = question.filter(|_| !confirmation::is_confirmed(form)) {
+        return Ok(confirmation::page(ctx, console_user, form, &question));
+    }
+    let work = Box::pin(async {
+        if role.is_none() {
+            owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
+        }
+        let details = Mutex::new(Vec::new());
+        let change = |user: &mut User| {
+            let before = user.clone();
+            difference.apply(user);
+            // The store may call this closure several times. The last call is committed.
+            *details.lock().unwrap_or_else(PoisonError::into_inner) = membership_changes(&before, user);
+        };
+        let changed = ctx.sealgate.store.change_user(user.sub, change).await?;
+        changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+        let details = details.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !details.is_empty() {
+            let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub);
+            ctx.sealgate.audit.note(event.with_detail(details.join(", ")));
+        }
+        Ok(Effect::Done { page: format!("{}?done={}", page_of(user.sub), Done::User.as_str()), secret: None })
+    });
+    submission::once(ctx, &console_user.visitor, form, work).await
+}
