@@ -201,8 +201,8 @@ async fn a_logout_token_has_the_form_of_the_specification() {
     let worker = Worker::start(&provider.sealgate);
     until_sent(&provider).await;
     worker.stop().await;
-    let received = receiver.received();
-    let [logout] = received.as_slice() else { panic!("{received:?}") };
+    let logouts = receiver.received();
+    let [logout] = logouts.as_slice() else { panic!("{logouts:?}") };
     assert_eq!((logout.path.as_str(), logout.content_type.as_str()), ("/logout", "application/x-www-form-urlencoded"));
     let keys = provider.get("/oauth/jwks").await.json();
     let (header, mut claims) = (logout.part(0), logout.claims());

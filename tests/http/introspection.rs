@@ -33,17 +33,17 @@ const APPS: &str = r#"
 "#;
 const ADDRESS: &str = "/.well-known/openid-configuration";
 
-fn access(apps: &[&str]) -> Option<IntrospectionAccess> {
+fn access(apps: &[&str]) -> IntrospectionAccess {
     let apps: BTreeSet<String> = apps.iter().map(|app| (*app).to_owned()).collect();
-    Some(IntrospectionAccess { apps })
+    IntrospectionAccess { apps }
 }
 
 /// Returns a provider whose client `c1` may introspect tokens for the wiki, and `c3` its own only.
 async fn provider() -> Provider {
     let provider = Provider::with(APPS).await;
     provider.add_client(provider.confidential("c3")).await;
-    provider.change_client("c1", |client: &mut Record| client.introspection = access(&["wiki"])).await;
-    provider.change_client("c3", |client: &mut Record| client.introspection = access(&[])).await;
+    provider.change_client("c1", |client: &mut Record| client.introspection = Some(access(&["wiki"]))).await;
+    provider.change_client("c3", |client: &mut Record| client.introspection = Some(access(&[]))).await;
     provider
 }
 
@@ -157,7 +157,7 @@ async fn other_clients_are_refused() {
     let unlisted = introspect(&provider.c2(), &tokens.access).await;
     assert_eq!((unlisted.status, unlisted.json()["error"].clone()), (403, json!("unauthorized_client")));
     // A record of a public client must not open the endpoint to anyone who knows the client's ID.
-    provider.change_client("p1", |client: &mut Record| client.introspection = access(&["wiki"])).await;
+    provider.change_client("p1", |client: &mut Record| client.introspection = Some(access(&["wiki"]))).await;
     let public = introspect(&provider.p1(), &tokens.access).await;
     assert_eq!((public.status, public.json()["error"].clone()), (403, json!("unauthorized_client")));
     let mut wrong = provider.c1();
@@ -177,7 +177,7 @@ async fn the_endpoint_exists_only_while_a_client_may_use_it() {
     let before = provider.get(ADDRESS).await;
     let absent = introspect(&provider.c1(), "x").await;
     assert_eq!((absent.status, absent.json()["error"].clone()), (404, json!("not_found")));
-    provider.change_client("c1", |client: &mut Record| client.introspection = access(&[])).await;
+    provider.change_client("c1", |client: &mut Record| client.introspection = Some(access(&[]))).await;
     let mut document = provider.get(ADDRESS).await.json();
     let members = document.as_object_mut().unwrap();
     assert_eq!(members.remove("introspection_endpoint"), Some(json!(format!("{ISSUER}/oauth/introspect"))));

@@ -57,14 +57,14 @@ impl LogoutReceiver {
 
     /// Starts a receiver on this socket.
     pub(crate) fn at(listener: TcpListener) -> Self {
-        let receiver = Self {
+        let own = Self {
             port: listener.local_addr().unwrap().port(),
             answer: Arc::new(Mutex::new(Answer::Status(200))),
             received: Arc::default(),
             connections: Arc::default(),
         };
-        let (answer, received) = (Arc::clone(&receiver.answer), Arc::clone(&receiver.received));
-        let connections = Arc::clone(&receiver.connections);
+        let (answer, received) = (Arc::clone(&own.answer), Arc::clone(&own.received));
+        let connections = Arc::clone(&own.connections);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 connections.fetch_add(1, Ordering::SeqCst);
@@ -72,7 +72,7 @@ impl LogoutReceiver {
                 std::thread::spawn(move || serve(stream.unwrap(), &answer, &received));
             }
         });
-        receiver
+        own
     }
 
     /// Returns the URI that receives the tokens.
