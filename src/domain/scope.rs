@@ -15,7 +15,7 @@ pub enum ScopeValue {
     Profile,
     /// Grants `email` and `email_verified`.
     Email,
-    /// Grants `phone_number`.
+    /// Grants `phone_number` and `phone_number_verified`.
     Phone,
     OfflineAccess,
     /// Grants `groups`.

@@ -39,6 +39,7 @@ async fn ui_01_every_scope_returns_its_claims_in_their_types() {
         "email": "anna@example.test",
         "email_verified": true,
         "phone_number": "+90 212 555 01 01",
+        "phone_number_verified": false,
     });
     assert_eq!(reply.json(), expected);
     assert!(reply.json()["updated_at"].is_u64() && reply.json()["email_verified"].is_boolean());
@@ -57,7 +58,7 @@ async fn ui_03_each_scope_shows_exactly_its_own_claims() {
     let provider = Provider::new().await;
     for (scope, claims) in [
         ("openid email", &["email", "email_verified", "sub"][..]),
-        ("openid phone", &["phone_number", "sub"]),
+        ("openid phone", &["phone_number", "phone_number_verified", "sub"]),
         ("openid profile", &["name", "picture", "sub", "updated_at"]),
         ("openid offline_access", &["sub"]),
     ] {

@@ -35,6 +35,10 @@ pub struct UserClaims {
     /// Phone number (scope `phone`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone_number: Option<String>,
+    /// Whether the phone number is verified (scope `phone`). Always false: this server verifies no
+    /// phone numbers, and some clients require the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number_verified: Option<bool>,
     /// Groups of the user that the client sees (scope `groups`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<BTreeSet<String>>,
@@ -71,6 +75,7 @@ impl UserClaims {
         }
         if scope.contains(ScopeValue::Phone) {
             claims.phone_number.clone_from(&user.phone_number);
+            claims.phone_number_verified = user.phone_number.as_ref().map(|_| false);
         }
         if scope.contains(ScopeValue::Groups) {
             claims.groups = Some(filter.visible(user).cloned().collect());
