@@ -116,7 +116,7 @@ async fn jwt_07_an_id_token_has_only_the_claims_of_the_granted_scopes() {
     for (scope, more) in [
         ("openid", &[][..]),
         ("openid email", &["email", "email_verified"]),
-        ("openid phone", &["phone_number"]),
+        ("openid phone", &["phone_number", "phone_number_verified"]),
         ("openid profile", &["name", "picture", "updated_at"]),
     ] {
         let tokens = provider.c1().tokens(scope).await;

@@ -151,8 +151,9 @@ async fn an_account_of_another_user_is_not_linked() {
 
 #[tokio::test]
 async fn a_name_of_another_user_stops_a_link_before_anything_changes() {
-    let world = world().await;
+    let world = World::start("domains = [\"example.test\"]", MAIL).await;
     world.upstream.state().claims["email"] = json!("ben@example.test");
+    world.upstream.state().claims["email_verified"] = json!(true);
     let browser = new_browser_of_anna(&world).await;
     let page = proven(&world, &browser).await;
     let refused = browser.submit(&page, &[]).await;
@@ -432,8 +433,9 @@ async fn of_two_users_who_link_an_account_at_once_one_is_refused() {
 
 #[tokio::test]
 async fn a_user_with_a_passkey_removes_the_link() {
-    let world = World::start("groups_claim = \"groups\"", MAIL).await;
+    let world = World::start("groups_claim = \"groups\"\ndomains = [\"acme.test\"]", MAIL).await;
     world.upstream.state().claims["groups"] = json!(["staff"]);
+    world.upstream.state().claims["email_verified"] = json!(true);
     let provider = &world.provider;
     let (browser, key) = with_key(provider, "passkey").await;
     link(&world, &browser).await;

@@ -555,7 +555,7 @@ async fn after_a_reset_only_the_link_opens_an_enrolment_and_only_once() {
     let page = browser.open(&format!("/oauth/enrolment?token={token}")).await;
     let page = browser.sign_in(&page, ANNA).await;
     let end = enrol(&provider, &browser, &page).await;
-    assert!(end.text().contains("<h1>Two-factor authentication</h1>"), "{end:?}");
+    assert!(end.text().contains("<h1>Sign-in methods</h1>"), "{end:?}");
     let again = provider.browser().open(&format!("/oauth/enrolment?token={token}")).await;
     assert_eq!(again.status, 400);
     // The factor is required in every later sign-in.
@@ -590,7 +590,7 @@ async fn the_console_requires_the_level_of_the_policy() {
     // An app does not satisfy the requirement of her group. She may open the page that adds a key,
     // but not the console.
     let page = browser.open("/console/users").await;
-    assert!(page.text().contains("<h1>Two-factor authentication</h1>"), "{page:?}");
+    assert!(page.text().contains("<h1>Sign-in methods</h1>"), "{page:?}");
     let page = browser.open("/account/security/key").await;
     let key = Authenticator::new(KeyAlgorithm::Es256, &[9; 32]);
     let made = key_of(&page, &key, |ceremony| ceremony);

@@ -199,11 +199,12 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             secrets: &secrets.iter().filter(|_| !client.is_public()).collect::<Vec<_>>(),
             new_secret: secret,
             issuer: "https://id.example.com",
-            refused: Some(match (own, client.uses_assertions()) {
-                (true, true) => ClientRefusal::UnusableKeys,
-                (true, false) => ClientRefusal::TooManySecrets,
-                (false, _) => ClientRefusal::LogoutUri,
-            }),
+            refused: match (own, client.uses_assertions(), secret) {
+                (true, true, _) => Some(ClientRefusal::UnusableKeys),
+                (true, false, _) => Some(ClientRefusal::TooManySecrets),
+                (false, _, None) => Some(ClientRefusal::LogoutUri),
+                (false, _, Some(_)) => None,
+            },
             changed: if client.is_enabled() || own || secret.is_some() { &[] } else { &ClientPart::ALL },
             seen: "a.b.c",
             owner: Some(if client.is_enabled() { &owner } else { &left }),

@@ -104,6 +104,8 @@ impl ProviderMetadata {
                 "email",
                 "email_verified",
                 "phone_number",
+                "phone_number_verified",
+                "phone_number_verified",
                 "picture",
                 "updated_at",
                 "iss",

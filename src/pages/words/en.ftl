@@ -597,7 +597,7 @@ password-throttled-minutes =
 password-too-many-changes = This password was changed five times within a day. Try again tomorrow. If this wasn’t you, sign out and reset your password, or ask your administrator.
 password-busy = Many people are signing in right now, so nothing was changed. Wait a few seconds and try again.
 
-security-title = Two-factor authentication
+security-title = Sign-in methods
 security-none = You sign in with only your password. Add a two-factor method: it protects your account even if someone learns your password.
 security-none-link = You sign in with only your password. To set up two-factor authentication, ask your administrator for a link.
 security-lead = The methods that you use in addition to your password. If you do not recognize one, remove it and change your password.

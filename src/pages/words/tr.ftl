@@ -565,7 +565,7 @@ password-throttled-minutes = Çok fazla hatalı parola girildi. { $minutes } dak
 password-too-many-changes = Bu parola bir gün içinde beş kez değiştirildi. Yarın yeniden deneyin. Değişiklikleri siz yapmadıysanız oturumu kapatıp parolanızı sıfırlayın veya yöneticinize başvurun.
 password-busy = Şu anda çok sayıda kişi oturum açtığı için hiçbir şey değiştirilmedi. Birkaç saniye bekleyip yeniden deneyin.
 
-security-title = İki adımlı doğrulama
+security-title = Oturum açma yöntemleri
 security-none = Yalnızca parolanızla oturum açıyorsunuz. Bir doğrulama yöntemi ekleyin: birisi parolanızı öğrense bile hesabınızı korur.
 security-none-link = Yalnızca parolanızla oturum açıyorsunuz. İki adımlı doğrulamayı ayarlamak için yöneticinizden bir bağlantı isteyin.
 security-lead = Oturum açarken parolanıza ek olarak kullandığınız yöntemler. Tanımadığınız bir yöntem varsa kaldırın ve parolanızı değiştirin.
