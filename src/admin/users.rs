@@ -281,7 +281,17 @@ async fn set_password(
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = context.passwords.hash(password, random(context.entropy)).await?;
-    let (user, ended) = change_and_end(context, user_ref, sub, |user| user.password = Some(hash.clone())).await?;
+    let set = |user: &mut User| {
+        // The user may have been linked to a source in the meantime.
+        if user.source.is_none() {
+            user.password = Some(hash.clone());
+        }
+    };
+    let (user, ended) = change_and_end(context, user_ref, sub, set).await?;
+    if let Some(source) = &user.source {
+        let (kind, name) = source_words(source);
+        return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's password; change it there")));
+    }
     context.record(context.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
@@ -324,6 +334,10 @@ async fn link_changed(
             link.source
         ))),
         LinkOutcome::IsLocal => Err(CommandError::invalid("the user is not linked to a directory or provider")),
+        LinkOutcome::Nameless => Err(CommandError::invalid(
+            "this user would have neither a verified e-mail address nor a username; set a username first: sealgate user set"
+                .to_owned(),
+        )),
         LinkOutcome::NameTaken => Err(CommandError::Exists(
             "another user now has the address or username of this user; change one of them first (sealgate user set)"
                 .to_owned(),

@@ -177,6 +177,14 @@ pub struct LinkOrigin {
 }
 
 impl User {
+    /// Returns whether an administrator has linked the user, and the source has reported nothing since.
+    /// The address is then that of the local user.
+    pub fn has_unreported_link(&self) -> bool {
+        self.source
+            .as_ref()
+            .is_some_and(|source| source.linked.is_some_and(|linked| !linked.by_user && linked.at == source.changed_at))
+    }
+
     /// Returns whether this user differs from `before` only in the time at which an OpenID provider
     /// confirmed the account, and in the origin of the id.
     pub fn is_confirmation_of(&self, before: &Self) -> bool {

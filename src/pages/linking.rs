@@ -133,6 +133,8 @@ pub enum LinkRefusal {
     HasSource,
     /// The provider did not identify the user.
     Provider(UpstreamProblem),
+    /// The user would have neither a verified address nor a username.
+    Nameless,
     /// The user has no passkey, and could not sign in without the link.
     NoWayLeft,
     /// Only an administrator removes this link.
@@ -146,6 +148,7 @@ impl LinkRefusedPage<'_> {
             LinkRefusal::Taken => t.link_taken(self.label),
             LinkRefusal::NameTaken => t.link_name_taken(self.label),
             LinkRefusal::HasSource => t.link_has_source(self.label),
+            LinkRefusal::Nameless => t.link_nameless(),
             LinkRefusal::Provider(UpstreamProblem::Unavailable) => t.link_away(self.label),
             LinkRefusal::Provider(UpstreamProblem::Denied) => t.link_denied(self.label),
             LinkRefusal::Provider(UpstreamProblem::Invalid) => t.link_invalid(self.label),

@@ -47,7 +47,7 @@ async fn disc_01_the_document_has_every_field_of_the_specification() {
         ("ui_locales_supported", "tr en"),
         (
             "claims_supported",
-            "sub name email email_verified phone_number picture updated_at iss aud exp iat auth_time nonce acr amr",
+            "sub name email email_verified phone_number phone_number_verified picture updated_at iss aud exp iat auth_time nonce acr amr",
         ),
     ] {
         let found: Vec<&str> = document[field].as_array().expect(field).iter().map(|v| v.as_str().unwrap()).collect();

@@ -7,6 +7,7 @@ use sealgate_domain::mail::{Mail, Notice};
 use sealgate_domain::pending_link::LINK_LIFE;
 use sealgate_domain::source::SourceLink;
 use sealgate_domain::user::{PasswordHash, User, UserState};
+use sealgate_domain::username::Username;
 use serde_json::json;
 
 use crate::authenticator::Ceremony;
@@ -15,6 +16,7 @@ use crate::meddler::{At, Meddler};
 use crate::second_factor::{answer, passkey, with_key};
 use crate::steps::{with_anna, with_anna_and_ben};
 use crate::support::{Browser, Provider, Reply, Tokens, is_login};
+use crate::undo::{press, taken_to};
 use crate::upstream::{World, is_sign_in};
 
 const SECURITY: &str = "/account/security";
@@ -151,9 +153,10 @@ async fn an_account_of_another_user_is_not_linked() {
 
 #[tokio::test]
 async fn a_name_of_another_user_stops_a_link_before_anything_changes() {
-    let world = World::start("domains = [\"example.test\"]", MAIL).await;
-    world.upstream.state().claims["email"] = json!("ben@example.test");
-    world.upstream.state().claims["email_verified"] = json!(true);
+    let world = World::start("username_claim = \"nick\"", MAIL).await;
+    let name = Username::parse("ben-at-work");
+    world.provider.sealgate.store.change_user(world.provider.ben.sub, |ben| ben.username = name.clone()).await.unwrap();
+    world.upstream.state().claims["nick"] = json!("ben-at-work");
     let browser = new_browser_of_anna(&world).await;
     let page = proven(&world, &browser).await;
     let refused = browser.submit(&page, &[]).await;
@@ -509,4 +512,47 @@ async fn links_of_administrators_and_of_the_source_stay() {
     let page = world.sign_in(&browser, &page).await;
     assert!(page.text().contains("Linked: ") && !page.text().contains("id=\"unlink\""), "{page:?}");
     assert!(refused(&browser.open(UNLINK).await));
+}
+
+/// A provider on which users type their address must not give a local user the address of another.
+#[tokio::test]
+async fn an_unverified_address_of_the_source_goes_with_the_link() {
+    let world = World::start("", MAIL).await;
+    let provider = &world.provider;
+    world.upstream.state().claims["email"] = json!("boss@corp.test");
+    let (browser, key) = with_key(provider, "passkey").await;
+    link(&world, &browser).await;
+    let page = browser.open(SECURITY).await;
+    passkey(&browser, &page, &answer(&page, &key, |ceremony| ceremony)).await;
+    let refused = browser.submit(&browser.open(UNLINK).await, &[]).await;
+    assert!(refused.status == 409 && refused.text().contains("neither a verified email"), "{refused:?}");
+    let name = Username::parse("anna");
+    provider.sealgate.store.change_user(provider.anna.sub, |anna| anna.username = name.clone()).await.unwrap();
+    let done = browser.submit(&browser.open(UNLINK).await, &[]).await;
+    assert!(done.text().contains("Link removed"), "{done:?}");
+    let unlinked = user(&world, &provider.anna).await;
+    assert_eq!((unlinked.source, unlinked.email), (None, None));
+    let owner = provider.sealgate.store.user_by_sign_in_name("boss@corp.test").await.unwrap();
+    assert!(owner.is_none(), "{owner:?}");
+}
+
+/// A linked account of an attacker would open the account again.
+#[tokio::test]
+async fn an_undo_closes_an_account_that_was_linked_meanwhile() {
+    let world = world().await;
+    let thief = new_browser_of_anna(&world).await;
+    let undo = taken_to(&thief, &world.provider, "thief@evil.test").await;
+    link(&world, &thief).await;
+    let done = press(&world.provider.browser(), &undo).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(user(&world, &world.provider.anna).await.state, UserState::Disabled);
+}
+
+/// A stolen password alone must not add a way to sign in.
+#[tokio::test]
+async fn users_who_need_an_enrolment_link_link_no_account() {
+    let world = World::start("", &format!("{MAIL}[factors]\nenrolment = \"administrator\"\n")).await;
+    let browser = new_browser_of_anna(&world).await;
+    assert_eq!(browser.open(LINK).await.status, 403);
+    assert_not_linked(&world).await;
 }

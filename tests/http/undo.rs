@@ -51,13 +51,13 @@ fn assert_told_without_link(mails: &[MailMessage], old: &str) {
 }
 
 /// An attacker in Anna's session changes the address. Returns the URL that undoes the change.
-async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
+pub(crate) async fn taken_to(browser: &Browser<'_>, provider: &Provider, address: &str) -> String {
     let mails = move_to(browser, provider, address).await;
     let told = mails.iter().find(|mail| matches!(mail.mail, Mail::AddressChanged { .. })).unwrap();
     format!("/oauth/undo?token={}", mailbox::token(told))
 }
 
-async fn press(browser: &Browser<'_>, link: &str) -> Reply {
+pub(crate) async fn press(browser: &Browser<'_>, link: &str) -> Reply {
     let page = browser.open(link).await;
     browser.submit_only(&page, &[("undo-submit", "yes")]).await
 }

@@ -202,8 +202,8 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             refused: match (own, client.uses_assertions(), secret) {
                 (true, true, _) => Some(ClientRefusal::UnusableKeys),
                 (true, false, _) => Some(ClientRefusal::TooManySecrets),
-                (false, _, None) => Some(ClientRefusal::LogoutUri),
-                (false, _, Some(_)) => None,
+                (false, _, None) if client.is_enabled() => Some(ClientRefusal::LogoutUri),
+                (false, ..) => None,
             },
             changed: if client.is_enabled() || own || secret.is_some() { &[] } else { &ClientPart::ALL },
             seen: "a.b.c",

@@ -30,6 +30,9 @@ pub struct CredentialMark {
     pub password: Option<SecretHash>,
     /// [`FactorSummary::generation`].
     pub factors: u64,
+    /// Hash of the link to the user's source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SecretHash>,
 }
 
 impl CredentialMark {
@@ -37,7 +40,8 @@ impl CredentialMark {
     /// [`FactorSummary::generation`].
     pub fn for_user(user: &User, factors: u64) -> Self {
         let password = user.password.as_ref().map(|hash| SecretHash::for_secret(hash.as_str().as_bytes()));
-        Self { password, factors }
+        let source = user.source.as_ref().map(|source| source.link.lookup_key());
+        Self { password, factors, source }
     }
 }
 

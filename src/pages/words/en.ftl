@@ -650,6 +650,7 @@ link-wrong-account = Is this the wrong account? Cancel, sign out at <bdi>{ $labe
 link-refused-title = The accounts were not linked
 link-taken = Your account at <bdi>{ $label }</bdi> already belongs to another account here, for example because you have signed in with it before. Ask an administrator to delete that account, and to link the two (<code>sealgate user link</code>).
 link-name-taken = Another account here has the email address or username of your account at <bdi>{ $label }</bdi>. Ask an administrator to change or delete that account.
+link-nameless = Your account would have neither a verified email address nor a username. Ask your administrator to add one of them.
 link-has-source = Your account is already linked to <bdi>{ $label }</bdi>. An account has one link. Remove this link first, or ask an administrator to remove it.
 link-done-title = Accounts linked
 link-done-text = You have been signed out everywhere. From now on, sign in with your account at <bdi>{ $label }</bdi>.

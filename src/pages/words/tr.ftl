@@ -618,6 +618,7 @@ link-wrong-account = Yanlış hesap mı? Vazgeçin, <bdi>{ $label }</bdi> oturum
 link-refused-title = Hesaplar bağlanmadı
 link-taken = <bdi>{ $label }</bdi> hesabınız burada başka bir hesaba ait. Örneğin daha önce onunla oturum açmış olabilirsiniz. Bir yöneticiden o hesabı silmesini ve iki hesabı bağlamasını (<code>sealgate user link</code>) isteyin.
 link-name-taken = <bdi>{ $label }</bdi> hesabınızın e-posta adresini veya kullanıcı adını burada başka bir hesap kullanıyor. Bir yöneticiden o hesabı değiştirmesini veya silmesini isteyin.
+link-nameless = Hesabınızın ne doğrulanmış bir e-posta adresi ne de kullanıcı adı olurdu. Yöneticinizden bunlardan birini eklemesini isteyin.
 link-has-source = Hesabınız zaten <bdi>{ $label }</bdi> hesabınıza bağlı. Bir hesabın tek bağlantısı olabilir. Önce bu bağlantıyı kaldırın veya bir yöneticiden kaldırmasını isteyin.
 link-done-title = Hesaplar bağlandı
 link-done-text = Tüm oturumlarınız kapatıldı. Bundan sonra <bdi>{ $label }</bdi> hesabınızla oturum açın.

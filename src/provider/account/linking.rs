@@ -116,6 +116,7 @@ fn chosen<'c>(ctx: &'c RequestContext<'_>, name: Option<&str>) -> Result<Chosen<
 pub(super) async fn link_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
         let visitor = Visitor::recent(ctx, security::PAGE, MAX_AGE_TO_CHANGE).await?;
+        security::may_add(ctx, &visitor.user).await?;
         let source = chosen(ctx, ctx.query()?.one("source")?)?;
         return match held(ctx, &visitor) {
             Some(refused) => Ok(refused),
@@ -123,6 +124,7 @@ pub(super) async fn link_page(ctx: &RequestContext<'_>) -> Result<Response, Fail
         };
     }
     let visitor = Visitor::recent(ctx, security::PAGE, MAX_AGE_TO_FINISH).await?;
+    security::may_add(ctx, &visitor.user).await?;
     let form = visitor.form(ctx, LINK)?;
     let source = chosen(ctx, form.one("source")?)?;
     if let Some(refused) = held(ctx, &visitor) {
@@ -198,7 +200,12 @@ pub(crate) async fn callback(ctx: &RequestContext<'_>) -> Result<Response, Failu
             LinkStep::Failed(problem)
         }
     };
-    if step != LinkStep::Failed(UpstreamProblem::Invalid) {
+    // The browser determines these outcomes.
+    let is_counted = matches!(
+        step,
+        LinkStep::Failed(UpstreamProblem::Invalid | UpstreamProblem::Denied | UpstreamProblem::ProviderError)
+    );
+    if !is_counted {
         guesses.give_back(ctx);
     }
     store(ctx, &visitor, source.name(), step).await?;
@@ -283,6 +290,7 @@ fn failed(ctx: &RequestContext<'_>, visitor: &Visitor, outcome: SignInOutcome, d
 /// Handles the page that names both accounts and the effect of the link.
 pub(super) async fn confirm_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::recent(ctx, security::PAGE, MAX_AGE_TO_FINISH).await?;
+    security::may_add(ctx, &visitor.user).await?;
     if let Some(refused) = held(ctx, &visitor) {
         return Ok(refused);
     }
@@ -339,6 +347,7 @@ async fn add(
         }
         LinkOutcome::Taken(_) => LinkRefusal::Taken,
         LinkOutcome::NameTaken => LinkRefusal::NameTaken,
+        LinkOutcome::Nameless => LinkRefusal::Nameless,
         LinkOutcome::HasSource(_) => LinkRefusal::HasSource,
         LinkOutcome::Absent | LinkOutcome::IsLocal => return Err(Failure::page(Problem::LinkTrip)),
     };
@@ -385,6 +394,7 @@ pub(super) async fn unlink_page(ctx: &RequestContext<'_>) -> Result<Response, Fa
             Ok(done(ctx, source, LinkDone::Unlinked))
         }
         LinkOutcome::NameTaken => Ok(refuse(ctx, &visitor, StatusCode::CONFLICT, source, LinkRefusal::NameTaken)),
+        LinkOutcome::Nameless => Ok(refuse(ctx, &visitor, StatusCode::CONFLICT, source, LinkRefusal::Nameless)),
         LinkOutcome::Absent | LinkOutcome::Taken(_) | LinkOutcome::HasSource(_) | LinkOutcome::IsLocal => {
             Ok(Response::see_other(&ctx.path(security::PAGE)))
         }

@@ -129,7 +129,7 @@ pub(super) async fn offers_passkey(ctx: &RequestContext<'_>, user: &User) -> Res
     Ok(has_room && adds_here(ctx, factors.as_ref()))
 }
 
-async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
+pub(super) async fn may_add(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
     let factors = factors(ctx, user).await?;
     let refused = Failure::Page(StatusCode::FORBIDDEN, Problem::FactorsReset);
     if adds_here(ctx, factors.as_ref()) { Ok(()) } else { Err(refused) }

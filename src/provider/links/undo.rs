@@ -145,7 +145,10 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         if !is_taken {
             (next.email, next.email_verified) = (Some(undo.address.clone()), undo.verified);
         }
-        if is_taken || has_new_passkey {
+        let linked = user.value.source.as_ref().and_then(|source| source.linked);
+        let has_new_link = linked.is_some_and(|linked| linked.by_user && undo.is_after(linked.at, SUSPECT_PERIOD));
+        // A passkey or a linked account of an attacker would open the account again.
+        if is_taken || has_new_passkey || has_new_link {
             next.state = UserState::Disabled;
         }
         // Replace the password instead of removing it: reset links are only sent to accounts that

@@ -14,7 +14,7 @@ use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::sealer::{NONCE_BYTES, SealError};
 use crate::subjects::outbox::add_mails;
-use crate::subjects::registry::{names, user_creation};
+use crate::subjects::registry::{RenameOutcome, names, user_creation};
 use crate::subjects::revocations::Revocation;
 use crate::{Committed, Ended, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::app_password::AppPasswords;
@@ -66,6 +66,8 @@ pub enum LinkOutcome {
     IsLocal,
     /// Another user has the address or the username.
     NameTaken,
+    /// The user would have neither a verified address nor a username.
+    Nameless,
 }
 
 /// Account at a source that a user has proven.
@@ -269,7 +271,8 @@ impl Store {
     /// conflicts. `kept` are the user's factors, if the user must still have them.
     ///
     /// A user whose account at the source is not enabled is disabled, so that unlinking does not give
-    /// access back.
+    /// access back. An address that the source has reported and not verified is removed: it may be
+    /// that of another user.
     ///
     /// # Errors
     /// Returns the store's error. The call can be repeated.
@@ -284,7 +287,11 @@ impl Store {
                 return Ok(LinkOutcome::IsLocal);
             }
             let state = if loaded.value.is_enabled() { UserState::Enabled } else { UserState::Disabled };
-            let next = User { source: None, state, updated_at: revocation.at, ..loaded.value.clone() };
+            let mut next =
+                User { source: None, state, password: None, updated_at: revocation.at, ..loaded.value.clone() };
+            if !next.email_verified && !loaded.value.has_unreported_link() {
+                next.email = None;
+            }
             let expect = kept.map(Loaded::unchanged).into_iter().collect();
             let changes = Changes { expect, ..Changes::default() };
             if let Some(outcome) = self.replace_and_end(&loaded, next, revocation, (changes, &[])).await? {
@@ -303,8 +310,10 @@ impl Store {
         revocation: &Revocation,
         (more, mails): (Changes, &[WaitingMail]),
     ) -> Result<Option<LinkOutcome>, StoreError> {
-        let Ok(mut changes) = self.rename_changes(loaded, &next).await? else {
-            return Ok(Some(LinkOutcome::NameTaken));
+        let mut changes = match self.rename_changes(loaded, &next).await? {
+            Ok(changes) => changes,
+            Err(RenameOutcome::Nameless) => return Ok(Some(LinkOutcome::Nameless)),
+            Err(_) => return Ok(Some(LinkOutcome::NameTaken)),
         };
         changes.merge(more);
         add_mails(&mut changes, mails)?;
