@@ -8,6 +8,7 @@ use sealgate_domain::pending_link::LINK_LIFE;
 use sealgate_domain::source::SourceLink;
 use sealgate_domain::user::{PasswordHash, User, UserState};
 use sealgate_domain::username::Username;
+use sealgate_store::RenameOutcome;
 use serde_json::json;
 
 use crate::authenticator::Ceremony;
@@ -155,7 +156,9 @@ async fn an_account_of_another_user_is_not_linked() {
 async fn a_name_of_another_user_stops_a_link_before_anything_changes() {
     let world = World::start("username_claim = \"nick\"", MAIL).await;
     let name = Username::parse("ben-at-work");
-    world.provider.sealgate.store.change_user(world.provider.ben.sub, |ben| ben.username = name.clone()).await.unwrap();
+    let store = &world.provider.sealgate.store;
+    let renamed = store.rename_user(world.provider.ben.sub, |ben| ben.username = name.clone()).await.unwrap();
+    assert!(matches!(renamed, RenameOutcome::Renamed(_)));
     world.upstream.state().claims["nick"] = json!("ben-at-work");
     let browser = new_browser_of_anna(&world).await;
     let page = proven(&world, &browser).await;
@@ -527,7 +530,8 @@ async fn an_unverified_address_of_the_source_goes_with_the_link() {
     let refused = browser.submit(&browser.open(UNLINK).await, &[]).await;
     assert!(refused.status == 409 && refused.text().contains("neither a verified email"), "{refused:?}");
     let name = Username::parse("anna");
-    provider.sealgate.store.change_user(provider.anna.sub, |anna| anna.username = name.clone()).await.unwrap();
+    let renamed = provider.sealgate.store.rename_user(provider.anna.sub, |anna| anna.username = name.clone()).await;
+    assert!(matches!(renamed.unwrap(), RenameOutcome::Renamed(_)));
     let done = browser.submit(&browser.open(UNLINK).await, &[]).await;
     assert!(done.text().contains("Link removed"), "{done:?}");
     let unlinked = user(&world, &provider.anna).await;
@@ -539,7 +543,7 @@ async fn an_unverified_address_of_the_source_goes_with_the_link() {
 /// A linked account of an attacker would open the account again.
 #[tokio::test]
 async fn an_undo_closes_an_account_that_was_linked_meanwhile() {
-    let world = world().await;
+    let world = World::start("", MAIL).await;
     let thief = new_browser_of_anna(&world).await;
     let undo = taken_to(&thief, &world.provider, "thief@evil.test").await;
     link(&world, &thief).await;

@@ -105,7 +105,6 @@ impl ProviderMetadata {
                 "email_verified",
                 "phone_number",
                 "phone_number_verified",
-                "phone_number_verified",
                 "picture",
                 "updated_at",
                 "iss",
