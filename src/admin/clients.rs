@@ -256,19 +256,23 @@ async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSetti
         owner,
         decision: ClientDecision { by: context.authority, at: now },
     };
-    let outcome = Mutex::new(Ok(Vec::new()));
+    let outcome = Mutex::new(None);
     let change = |client: &mut Client| {
         let mut next = client.clone();
+        if !may_change(context, client) {
+            *outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            return;
+        }
         let changed = settings.apply(&mut next, &means).map(|()| client_rules::changes(client, &next));
         if changed.is_ok() {
             *client = next;
         }
         // The store may call this closure several times. The last call is committed.
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = changed;
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed);
     };
     let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
     let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let changed = outcome.map_err(CommandError::Invalid)?;
+    let changed = outcome.ok_or_else(|| absent(id))?.map_err(CommandError::Invalid)?;
     if !changed.is_empty() {
         record_change(context, id, &format!("set {}", changed.join(", "))).await;
     }
@@ -473,7 +477,8 @@ async fn approve(
 }
 
 async fn delete(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, CommandError> {
-    if !context.store.delete_client(id, context.clock.now()).await? {
+    let may_delete = |client: &Client| may_change(context, client);
+    if !context.store.delete_client_if(id, context.clock.now(), may_delete).await? {
         return Err(absent(id));
     }
     context.record(context.event(AuditKind::ClientDeleted).with_client(id)).await;

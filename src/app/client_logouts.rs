@@ -5,12 +5,12 @@
 //! a growing pause, so it delays no other client. If several nodes share a store, only one of them
 //! sends. A token is signed just before it is sent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::{Id, JoinSet, spawn_blocking};
 
 use crate::app::server::Stop;
 use crate::app::task_lease::TaskLease;
@@ -23,7 +23,7 @@ use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
 use sealgate_signer::SignError;
-use sealgate_store::{LeaseName, Loaded, StoreError};
+use sealgate_store::{LeaseName, Loaded, MAX_WAITING_LOGOUTS_OF_CLIENT, StoreError};
 use sealgate_system::clock::random;
 use sealgate_system::fetch::Web;
 use sealgate_system::metrics::ClientLogoutOutcome;
@@ -68,8 +68,8 @@ struct ClientLogoutWorker {
     web: Option<(Arc<Config>, Arc<Web>)>,
     /// Clients that do not accept requests. Other clients are absent.
     failing: HashMap<ClientId, Failing>,
-    /// Clients with a task in [`Self::sending`].
-    busy: HashSet<ClientId>,
+    /// Clients with a task in [`Self::sending`], by the id of the task.
+    busy: HashMap<Id, ClientId>,
     sending: JoinSet<Sent>,
     /// Last client that was read from the queue. The next check continues after it.
     cursor: Option<ClientLogout>,
@@ -115,10 +115,13 @@ pub async fn run(sealgate: Arc<Sealgate>, mut stop: Stop) {
             biased;
             _ = stop.changed() => break,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
-            Some(sent) = worker.sending.join_next() => {
-                if let Ok(sent) = sent {
+            Some(ended) = worker.sending.join_next_with_id() => match ended {
+                Ok((task, sent)) => {
+                    worker.busy.remove(&task);
                     worker.finish(sent);
                 }
+                // The task has panicked. Its client must get its other logouts.
+                Err(error) => drop(worker.busy.remove(&error.id())),
             }
         }
         if let Err(error) = worker.check().await {
@@ -137,7 +140,7 @@ impl ClientLogoutWorker {
             sealgate,
             web: None,
             failing: HashMap::new(),
-            busy: HashSet::new(),
+            busy: HashMap::new(),
             sending: JoinSet::new(),
             cursor: None,
             counted: None,
@@ -155,7 +158,7 @@ impl ClientLogoutWorker {
             self.sealgate.metrics.client_logouts(ClientLogoutOutcome::Dropped, dropped);
             tracing::error!(
                 dropped,
-                "dropped logout tokens, because the queue is full; correct the clients that \
+                "dropped logout tokens, because the queue, or the share of a client in it, is full; correct the clients that \
                 earlier lines name, or remove their backchannel_logout_uri"
             );
         }
@@ -182,7 +185,8 @@ impl ClientLogoutWorker {
             };
             let now = self.sealgate.clock.now();
             let is_paused = self.failing.get(&first.client).is_some_and(|failing| now < failing.until);
-            if first.due_at <= now && !is_paused && !self.busy.contains(&first.client) {
+            let is_busy = self.busy.values().any(|client| *client == first.client);
+            if first.due_at <= now && !is_paused && !is_busy {
                 self.start(first.client);
             }
         }
@@ -194,16 +198,16 @@ impl ClientLogoutWorker {
             Ok(web) => web,
             Err(error) => return tracing::error!(error, "no logout tokens can be sent"),
         };
-        self.busy.insert(client.clone());
         let (sealgate, lease) = (Arc::clone(&self.sealgate), Arc::clone(&self.lease));
-        self.sending.spawn(async move {
-            let mut sent = Sent::new(client);
+        let mut sent = Sent::new(client.clone());
+        let task = self.sending.spawn(async move {
             if let Err(error) = send_to(&sealgate, &lease, &web, &mut sent).await {
                 let client = &sent.client;
                 tracing::warn!(%client, %error, "cannot read or write the queue of logout tokens; they wait");
             }
             sent
         });
+        self.busy.insert(task.id(), client);
     }
 
     /// Returns the HTTP client of the current configuration, which a reload may have changed.
@@ -221,7 +225,6 @@ impl ClientLogoutWorker {
 
     fn finish(&mut self, sent: Sent) {
         let client = sent.client;
-        self.busy.remove(&client);
         if sent.has_accepted && self.failing.remove(&client).is_some() {
             tracing::info!(%client, "the client accepts logout tokens again");
         }
@@ -324,6 +327,7 @@ async fn send_to(
             }
             Attempt::Unreachable(reason) => {
                 postpone(sealgate, &logout, &reason, sent).await?;
+                postpone_others(sealgate, &client, &reason, sent).await?;
                 sent.unreachable = Some(reason);
                 break;
             }
@@ -369,6 +373,41 @@ async fn postpone(
         sealgate.store.move_client_logout(logout, next).await?;
         return Ok(());
     }
+    expire(sealgate, logout, reason, sent).await
+}
+
+/// Postpones the other due logouts of a client that cannot be reached, as if they had been attempted.
+///
+/// Otherwise the hour of most of them would never start, and they would fill the client's share of
+/// the queue.
+async fn postpone_others(
+    sealgate: &Sealgate,
+    client: &ClientId,
+    reason: &str,
+    sent: &mut Sent,
+) -> Result<(), StoreError> {
+    for _ in 0..MAX_WAITING_LOGOUTS_OF_CLIENT {
+        let now = sealgate.clock.now();
+        let Some(due) = sealgate.store.due_client_logout(client, now).await? else { break };
+        let Some(next) = due.value.leased(now, ATTEMPT_LEASE).postponed(now) else {
+            expire(sealgate, &due, reason, sent).await?;
+            continue;
+        };
+        if !sealgate.store.move_client_logout(&due, next).await? {
+            // Another node sends now.
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives up a logout after the time for retries.
+async fn expire(
+    sealgate: &Sealgate,
+    logout: &Loaded<ClientLogout>,
+    reason: &str,
+    sent: &mut Sent,
+) -> Result<(), StoreError> {
     let client = &logout.value.client;
     tracing::error!(%client, reason, "gave up a logout token after an hour, so its user may still be signed in at the \
         client; check its backchannel_logout_uri");

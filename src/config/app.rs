@@ -26,6 +26,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::trusted_token::Foreign;
+use sealgate_domain::resource;
 use sealgate_domain::user::{Email, Subject, User};
 
 /// `[[app]]`: protected application.
@@ -185,8 +186,13 @@ impl App {
 
     /// Returns whether the application lists the client, or the host of its metadata document.
     pub fn lists_client(&self, client: &ClientId) -> bool {
-        self.clients.as_ref().is_some_and(|clients| clients.contains(client))
-            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
+        self.accepts_client(client, false)
+    }
+
+    /// Returns whether the application accepts tokens of this client. `vouched_for` is whether an
+    /// authorized party vouches for the client.
+    pub fn accepts_client(&self, client: &ClientId, vouched_for: bool) -> bool {
+        resource::accepts_client(self.clients.as_deref(), &self.client_hosts, client, vouched_for)
     }
 
     /// Returns whether bearer tokens may only read under this rule.

@@ -84,8 +84,8 @@ pub struct ClientLogout {
     pub due_at: UnixTime,
     /// Number of failed attempts.
     pub attempts: u32,
-    /// Time of the first attempt. `None` before it, so that a stopped server uses up none of
-    /// [`RETRY_PERIOD`].
+    /// Time of the first attempt, or of an earlier failure to reach the client. `None` before it, so
+    /// that a stopped server uses up none of [`RETRY_PERIOD`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_at: Option<UnixTime>,
 }

@@ -96,12 +96,24 @@ pub struct DeclaredResource {
 }
 
 impl DeclaredResource {
-    /// Returns whether the application accepts tokens of this client. An application without a list
-    /// accepts each client that an operator created or approved.
+    /// Returns whether this client can request tokens for the application. An application without a
+    /// list then accepts tokens of each client that an operator created or approved.
     pub fn admits(&self, client: &ClientId) -> bool {
-        self.clients.as_ref().is_none_or(|clients| clients.contains(client))
-            || client.document_host().is_some_and(|host| self.client_hosts.iter().any(|listed| listed == host))
+        accepts_client(self.clients.as_deref(), &self.client_hosts, client, true)
     }
+
+    /// Returns whether the application accepts tokens of this client.
+    pub fn accepts(&self, client: &ClientId, vouched_for: bool) -> bool {
+        accepts_client(self.clients.as_deref(), &self.client_hosts, client, vouched_for)
+    }
+}
+
+/// Returns whether an application accepts tokens of a client: a listed client, a client with a
+/// metadata document on a listed host, or, without a list of clients, a client for which an
+/// authorized party vouches.
+pub fn accepts_client(clients: Option<&[ClientId]>, hosts: &[String], client: &ClientId, vouched_for: bool) -> bool {
+    clients.map_or(vouched_for, |clients| clients.contains(client))
+        || client.document_host().is_some_and(|host| hosts.iter().any(|listed| listed == host))
 }
 
 /// Meaning of a resource identifier in a request.

@@ -445,10 +445,9 @@ fn judge_token<'a>(asked: &AccessRequest<'_>, rule: &'a Rule, bearer: &Bearer) -
     // and clients can register themselves. So an application without a list of clients accepts only
     // clients that an operator created or an administrator approved.
     match asked.app.clients {
-        _ if asked.app.lists_client(&bearer.client) => {}
+        _ if asked.app.accepts_client(&bearer.client, bearer.vouched_for) => {}
         Some(_) => return Err(Refused::Client),
-        None if !bearer.vouched_for => return Err(Refused::UnapprovedClient),
-        None => {}
+        None => return Err(Refused::UnapprovedClient),
     }
     let has = |wanted: &String| bearer.claims.scope.split(' ').any(|scope| scope == wanted);
     if !rule.scopes.iter().all(has) {

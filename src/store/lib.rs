@@ -57,7 +57,7 @@ pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredenti
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;
 pub use subjects::audit::AuditRecord;
-pub use subjects::client_logouts::{ClientLogoutCounts, MAX_WAITING_LOGOUTS};
+pub use subjects::client_logouts::{ClientLogoutCounts, MAX_WAITING_LOGOUTS, MAX_WAITING_LOGOUTS_OF_CLIENT};
 pub use subjects::console_counts::ConsoleCounts;
 pub use subjects::definitions::{ClientDefinition, ClientsDefined, DefineOutcome};
 pub use subjects::factors::FactorsChanged;

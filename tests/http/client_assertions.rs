@@ -502,11 +502,15 @@ const TRUST: &str = r#"
 
 /// Returns a provider that trusts a cluster with this key, and whose client `c1` is a workload of it.
 async fn with_cluster(key: &Key) -> (Provider, TempDir) {
+    with_cluster_of(key, TRUST).await
+}
+
+async fn with_cluster_of(key: &Key, trust: &str) -> (Provider, TempDir) {
     let files = tempfile::tempdir().unwrap();
     let path: PathBuf = files.path().join("k8s.json");
     std::fs::write(&path, key_set(&[key]).to_string()).unwrap();
     let change = |config: &mut sealgate_config::Config| config.trusted_issuers[0].keys = KeySource::File(path);
-    let provider = Provider::changed(&format!("{APPS}{TRUST}"), change).await;
+    let provider = Provider::changed(&format!("{APPS}{trust}"), change).await;
     let workload = Workload::new("k8s", ACCOUNT).unwrap();
     provider.change_client("c1", |client| use_keys(client, AssertionSource::Workload(workload.clone()))).await;
     (provider, files)
@@ -549,6 +553,18 @@ async fn a_workload_authenticates_with_a_token_of_its_platform() {
     ask(&provider, &token, &[("client_id", "c2")]).await.assert_unauthenticated();
     provider.wait(3600);
     ask(&provider, &token, &[("client_id", "c1")]).await.assert_unauthenticated();
+}
+
+#[tokio::test]
+async fn a_workload_must_be_a_listed_client_of_the_issuer() {
+    let key = Key::rsa("k");
+    let (provider, _files) = with_cluster_of(&key, &format!("{TRUST}clients = [\"backup\"]\n")).await;
+    for claims in [json!({}), json!({"azp": "other"}), json!({"client_id": "other", "azp": "backup"})] {
+        let token = projected(&provider, &key, &claims);
+        ask(&provider, &token, &[("client_id", "c1")]).await.assert_unauthenticated();
+    }
+    let token = projected(&provider, &key, &json!({"azp": "backup"}));
+    Tokens::of(&ask(&provider, &token, &[("client_id", "c1")]).await);
 }
 
 #[tokio::test]

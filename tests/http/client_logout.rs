@@ -15,7 +15,7 @@ use sealgate_domain::client_logout::{BackchannelLogout, MAX_SESSION_CLIENTS, Ses
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_store::engine::Engine;
-use sealgate_store::{AuditRecord, MAX_WAITING_LOGOUTS};
+use sealgate_store::{AuditRecord, MAX_WAITING_LOGOUTS, MAX_WAITING_LOGOUTS_OF_CLIENT};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -239,6 +239,10 @@ async fn only_clients_that_receive_logout_tokens_get_a_sid() {
     for tokens in [&again, &refreshed] {
         assert_eq!(jwt_claims(&tokens.id)["sid"], sid);
     }
+    // The code was redeemed before the client received logout tokens, so its session does not list it.
+    let earlier = tokens_in(&provider, &browser, "c2").await;
+    receives(&provider, "c2", "https://rp.test/logout").await;
+    assert_eq!(jwt_claims(&Tokens::of(&provider.c2().refresh(&earlier.refresh).await).id).get("sid"), None);
     let elsewhere = tokens_in(&provider, &provider.browser(), "c1").await;
     assert_ne!(jwt_claims(&elsewhere.id)["sid"], sid);
     assert_eq!(jwt_claims(&tokens.access).get("sid"), None);
@@ -372,6 +376,45 @@ async fn private_addresses_get_no_request_unless_they_are_listed() {
     }
     worker.stop().await;
     assert_eq!((receiver.connections(), metric(&provider.sealgate, "obsolete")), (0, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_cannot_be_reached_keeps_its_share_for_an_hour() {
+    let provider = Provider::with(LOOPBACK).await;
+    let receiver = LogoutReceiver::start();
+    // The first address is private and not listed, so each attempt fails at once.
+    receives(&provider, "c1", "https://10.0.0.1/logout").await;
+    receives(&provider, "c2", &receiver.uri()).await;
+    let browser = provider.browser();
+    let tokens = tokens_in(&provider, &browser, "c2").await;
+    let store = &provider.sealgate.store;
+    let template = store.session(session_of(&browser)).await.unwrap().unwrap().value;
+    let clients = vec![SessionClient { client: ClientId::parse("c1").unwrap(), subject: provider.anna.sub }];
+    for number in 0..MAX_WAITING_LOGOUTS_OF_CLIENT + 5 {
+        let id = SessionId::from_bytes(u128::try_from(number).unwrap().to_be_bytes());
+        store.begin_session(&Session { id, clients: clients.clone(), ..template.clone() }).await.unwrap();
+        assert!(store.end_session(id).await.unwrap());
+    }
+    // Another client still has room.
+    end(&provider, &browser, &tokens, "the client signs out").await;
+    let worker = Worker::start(&provider.sealgate);
+    until("the other client has the token", async || receiver.received().len() == 1).await;
+    until("the hour of all others has started", async || {
+        let first = store.next_client_logout(None).await.unwrap();
+        metric(&provider.sealgate, "sent") == 1 && first.is_some_and(|first| first.value.first_at.is_some())
+    })
+    .await;
+    assert_eq!((metric(&provider.sealgate, "dropped"), metric(&provider.sealgate, "failed")), (5, 1));
+    provider.wait(3601);
+    // The pause may begin after that.
+    until("all were given up", async || {
+        provider.wait(1);
+        store.next_client_logout(None).await.unwrap().is_none()
+    })
+    .await;
+    worker.stop().await;
+    let expired = u64::try_from(MAX_WAITING_LOGOUTS_OF_CLIENT).unwrap();
+    assert_eq!((metric(&provider.sealgate, "expired"), metric(&provider.sealgate, "failed")), (expired, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

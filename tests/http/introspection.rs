@@ -120,6 +120,25 @@ async fn everything_else_is_inactive() {
 }
 
 #[tokio::test]
+async fn a_token_that_its_application_refuses_is_inactive() {
+    let provider = provider().await;
+    let c2 = provider.c2();
+    let owner = provider.anna.sub;
+    provider.change_client("c2", |client: &mut Record| client.owner = Some(owner)).await;
+    let wiki = tokens_for(&c2, WIKI, "openid wiki:read").await;
+    assert_inactive(&introspect(&provider.c1(), &wiki.access).await, "a token of a client without approval");
+    provider.change_client("c2", |client: &mut Record| client.owner = None).await;
+    let wiki = tokens_for(&c2, WIKI, "openid wiki:read").await;
+    assert_eq!(introspect(&provider.c1(), &wiki.access).await.json()["active"], json!(true));
+    // The application lists other clients now.
+    let listing = |clients: &str| APPS.replace("name = \"wiki\"", &format!("name = \"wiki\"\nclients = {clients}"));
+    let without = provider.with_settings(&listing("[\"c3\"]")).await;
+    assert_inactive(&introspect(&without.c1(), &wiki.access).await, "a token of a removed client");
+    let with = provider.with_settings(&listing("[\"c2\"]")).await;
+    assert_eq!(introspect(&with.c1(), &wiki.access).await.json()["active"], json!(true));
+}
+
+#[tokio::test]
 async fn a_revoked_expired_or_disabled_token_is_inactive_at_once() {
     let provider = provider().await;
     let c1 = provider.c1();

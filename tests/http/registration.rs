@@ -1,7 +1,10 @@
 //! Tests the management of a registration by its client (RFC 7592; cases REG-15 to REG-19).
 
+use sealgate_domain::assertion_source::{AssertionSource, ClientJwks};
+use sealgate_domain::client::{AuthMethod, Client, ClientId};
 use serde_json::json;
 
+use crate::foreign::{Key, key_set};
 use crate::register::{JSON, Registered, manage, open};
 
 #[tokio::test]
@@ -116,6 +119,33 @@ async fn reg_17_a_client_may_become_public_and_confidential_again() {
     let mut client = own.client(&provider);
     client.secret = again["client_secret"].as_str().map(str::to_owned);
     client.redeem("x").await.assert_error(400, "invalid_grant");
+}
+
+#[tokio::test]
+async fn reg_17_an_update_does_not_replace_the_keys_that_an_operator_set() {
+    let provider = open().await;
+    let own = Registered::new(&provider, &json!({})).await;
+    let jwks = ClientJwks::parse(&key_set(&[&Key::p256("e")]).to_string()).unwrap();
+    let set = |client: &mut Client| {
+        client.set_auth_method(AuthMethod::PrivateKeyJwt);
+        client.assertion_source = Some(AssertionSource::Jwks(jwks.clone()));
+    };
+    provider.change_client(own.text("client_id"), set).await;
+    let id = ClientId::parse(own.text("client_id")).unwrap();
+    let stored = async || {
+        let client = provider.sealgate.store.client(&id).await.unwrap().unwrap();
+        (client.client_type, client.auth_method, client.assertion_source, client.secrets)
+    };
+    let before = stored().await;
+    for method in ["client_secret_post", "none"] {
+        let changes = json!({"token_endpoint_auth_method": method, "client_name": method});
+        let reply = own.manage(&provider, "PUT", &own.update(&changes).to_string()).await;
+        let body = reply.json();
+        assert_eq!((reply.status, &body["client_name"]), (200, &method.into()), "{reply:?}");
+        assert_eq!(body["token_endpoint_auth_method"], "private_key_jwt");
+        assert_eq!((body.get("client_secret"), stored().await), (None, before.clone()));
+    }
+    own.client(&provider).redeem("x").await.assert_unauthenticated();
 }
 
 #[tokio::test]

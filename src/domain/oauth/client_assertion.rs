@@ -56,6 +56,8 @@ pub enum AssertionFault {
     Issuer,
     Subject,
     Audience,
+    /// The trusted issuer's `clients` do not contain the client that the token names.
+    Client,
     /// The assertion has expired, or has no expiry.
     Expired,
     /// The assertion is valid for too long.
@@ -92,7 +94,7 @@ impl From<MalformedInstant> for AssertionFault {
 
 impl AssertionFault {
     /// All reasons, in the order of the variants.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Method,
         Self::TooLong,
         Self::Malformed,
@@ -104,6 +106,7 @@ impl AssertionFault {
         Self::Issuer,
         Self::Subject,
         Self::Audience,
+        Self::Client,
         Self::Expired,
         Self::Lifetime,
         Self::NotYet,
@@ -127,6 +130,7 @@ impl AssertionFault {
             Self::Issuer => "issuer",
             Self::Subject => "subject",
             Self::Audience => "audience",
+            Self::Client => "client",
             Self::Expired => "expired",
             Self::Lifetime => "lifetime",
             Self::NotYet => "not_yet",

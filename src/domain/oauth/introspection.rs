@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::Client;
+use crate::client::{Client, ClientId};
 use crate::grant::Grant;
 use crate::oauth::claims::{AccessTokenClaims, Audience};
 use crate::resource::{FoundResource, Resources, whole_scope};
@@ -20,16 +20,25 @@ pub struct IntrospectionAccess {
 }
 
 /// Returns whether a client may see this access token: its own token, or a token with a listed
-/// application in its audience.
+/// application in its audience that accepts the token's client. `vouched_for` is whether an
+/// authorized party vouches for the token's client.
 ///
 /// A token for the issuer alone names no application, so only its own client sees it.
-pub fn may_see(client: &Client, token: &AccessTokenClaims, resources: &dyn Resources) -> bool {
+pub fn may_see(
+    client: &Client,
+    token: &AccessTokenClaims,
+    issued_to: &ClientId,
+    vouched_for: bool,
+    resources: &dyn Resources,
+) -> bool {
     let Some(access) = client.introspection.as_ref().filter(|_| !client.is_public()) else { return false };
     let is_listed = |audience: &str| match resources.find(audience) {
-        FoundResource::Declared(declared) => access.apps.contains(&declared.app),
+        FoundResource::Declared(declared) => {
+            access.apps.contains(&declared.app) && declared.accepts(issued_to, vouched_for)
+        }
         FoundResource::Undeclared | FoundResource::Unknown => false,
     };
-    token.client_id == client.id.as_str() || token.aud.iter().any(is_listed)
+    *issued_to == client.id || token.aud.iter().any(is_listed)
 }
 
 /// Introspection response (RFC 7662 §2.2; RFC 9470 §6.2 for `acr` and `auth_time`).

@@ -88,11 +88,14 @@ impl ClientMetadata {
 
     /// Replaces the metadata of a client. Omitted values are reset (RFC 7592 §2.2).
     ///
-    /// Keeps the default scope, which is not part of the metadata.
+    /// Keeps the default scope, which is not part of the metadata. A client to which an operator gave
+    /// keys also keeps its authentication method (§2.2 lets the server replace values).
     pub fn replace(self, client: &mut Client) {
-        client.client_type = self.client_type();
+        if !client.uses_assertions() {
+            client.client_type = self.client_type();
+            client.set_auth_method(self.auth_method);
+        }
         client.name = self.name.unwrap_or_else(|| client.id.to_string());
-        client.set_auth_method(self.auth_method);
         client.redirect_uris = self.redirect_uris;
         client.post_logout_redirect_uris = self.post_logout_redirect_uris;
         client.scope = self.scope;

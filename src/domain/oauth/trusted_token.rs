@@ -47,6 +47,16 @@ pub struct TrustTerms {
     pub claims: ClaimNames,
 }
 
+impl TrustTerms {
+    /// Returns whether tokens of the client that these claims name are accepted. The client is in
+    /// `client_id`, otherwise in `azp`.
+    pub fn accept_client_of(&self, claims: &Map<String, Value>) -> bool {
+        let Some(listed) = &self.clients else { return true };
+        let client = claims.get("client_id").or_else(|| claims.get("azp")).and_then(Value::as_str);
+        client.is_some_and(|client| listed.iter().any(|known| known == client))
+    }
+}
+
 /// Configured claims. A claim is given by its name, or by a JSON pointer (RFC 6901) such as
 /// `/realm_access/roles`.
 ///
@@ -217,11 +227,8 @@ impl<'a> Signed<'a> {
         if !audiences.iter().any(|audience| terms.audiences.contains(audience)) {
             return Err(ForeignFault::Audience);
         }
-        if let Some(listed) = &terms.clients {
-            let client = claims.get("client_id").or_else(|| claims.get("azp")).and_then(Value::as_str);
-            if !client.is_some_and(|client| listed.iter().any(|known| known == client)) {
-                return Err(ForeignFault::Client);
-            }
+        if !terms.accept_client_of(claims) {
+            return Err(ForeignFault::Client);
         }
         if claims.contains_key("cnf") {
             return Err(ForeignFault::Bound);

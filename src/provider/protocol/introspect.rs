@@ -94,7 +94,7 @@ async fn access_token(
         Err(BearerFault::Invalid) => return Ok(None),
         Err(BearerFault::Store(error)) => return Err(error.into()),
     };
-    if !may_see(client, &bearer.claims, &*sealgate.config) {
+    if !may_see(client, &bearer.claims, &bearer.client, bearer.vouched_for, &*sealgate.config) {
         return Ok(None);
     }
     let mut username = None;

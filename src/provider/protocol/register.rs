@@ -230,13 +230,8 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
     };
     let metadata = metadata(ctx, ctx.body())?;
     refuse_own_hosts(ctx, &metadata, Some(&client))?;
-    // A public client that becomes confidential needs a secret. A confidential client that becomes
-    // public loses its secrets.
-    let secret = match metadata.client_type() {
-        ClientType::Confidential if client.secrets.is_empty() => Some(Secret::from_random(&ctx.random::<32>())),
-        _ => None,
-    };
-    let fresh = secret.as_ref().map(|secret| fresh(secret, ctx));
+    let secret = Secret::from_random(&ctx.random::<32>());
+    let fresh = fresh(&secret, ctx);
     let changed = ctx
         .sealgate
         .store
@@ -244,16 +239,20 @@ async fn replace(ctx: &RequestContext<'_>, client: Client, access_token: &Secret
             let before = client.clone();
             metadata.clone().replace(client);
             client.revoke_approval_if_changed(&before);
-            client.secrets.extend(fresh.clone());
+            // A public client that becomes confidential needs a secret. A confidential client that
+            // becomes public loses its secrets.
             if client.is_public() {
                 client.secrets.clear();
+            } else if client.secrets.is_empty() && !client.uses_assertions() {
+                client.secrets.push(fresh.clone());
             }
         })
         .await?;
     let client = changed.ok_or(Failure::Bearer(Some(WRONG_TOKEN)))?;
     note(ctx, AuditKind::ClientChanged, &client);
     // Some clients store the response; it must include the secret that they have just sent.
-    let secret = secret.or(own).filter(|_| !client.is_public());
+    let is_new = client.secrets.iter().any(|one| one.hash == fresh.hash);
+    let secret = is_new.then_some(secret).or(own).filter(|_| !client.secrets.is_empty());
     let issued = Issued { secret: secret.as_ref(), access_token: Some(access_token) };
     Ok(Response::json(StatusCode::OK, &client_information(&client, &address(ctx, &client.id), &issued)))
 }

@@ -199,7 +199,7 @@ async fn refresh(
             }
             resource = resource.map(|resource| ResourceAccess { scopes: narrower.of_resource.clone(), ..resource });
         }
-        let sid = SessionClient::sid_for(client, grant.subject, grant.session);
+        let sid = sid_on_refresh(ctx, client, grant).await?;
         let visible_groups = client.visible_groups.clone();
         let authorization = Authorization { sid, visible_groups, ..authorization(grant, scope, resource) };
         let tokens = mint(ctx, &authorization, client, &user).await?;
@@ -226,6 +226,16 @@ async fn refresh(
         answering.withdraw();
     }
     Err(Failure::Unavailable)
+}
+
+/// Returns the claim `sid` if the session lists the client, so that a logout token with this `sid`
+/// will follow. The session may have ended, and the operator may have set the client's
+/// `backchannel_logout_uri` after the code was redeemed.
+async fn sid_on_refresh(ctx: &RequestContext<'_>, client: &Client, grant: &Grant) -> Result<Option<String>, Failure> {
+    let Some(sid) = SessionClient::sid_for(client, grant.subject, grant.session) else { return Ok(None) };
+    let Some(session) = ctx.sealgate.store.session(grant.session).await? else { return Ok(None) };
+    let listed = SessionClient { client: client.id.clone(), subject: grant.subject };
+    Ok(Some(sid).filter(|_| session.value.clients.contains(&listed)))
 }
 
 /// Records an event of a grant in the audit log.

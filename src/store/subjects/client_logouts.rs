@@ -5,6 +5,7 @@
 //! Before an attempt, a logout is leased by moving its due time. Therefore a logout is sent at least
 //! once.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ use sealgate_domain::time::UnixTime;
 /// Maximum number of queued logouts. Further logouts are dropped, because a sign-out must not fail.
 pub const MAX_WAITING_LOGOUTS: usize = 10_000;
 
+/// Maximum number of queued logouts of one client, so that a client that accepts none does not fill
+/// the queue.
+pub const MAX_WAITING_LOGOUTS_OF_CLIENT: usize = 1000;
+
 /// Number of queued logouts, and the time of the first attempt of the oldest one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientLogoutCounts {
@@ -42,22 +47,56 @@ impl Store {
             return self.commit(changes).await;
         }
         let room = MAX_WAITING_LOGOUTS.saturating_sub(self.client_logouts.total());
-        let (queued, dropped) = logouts.split_at(logouts.len().min(room));
-        for logout in queued {
-            changes.put.push((key_of(logout), record::encode(logout)?));
+        let mut queued = self.within_share(logouts).await?;
+        queued.truncate(room);
+        let dropped = logouts.len() - queued.len();
+        for logout in &queued {
+            changes.put.push((key_of(logout), record::encode(*logout)?));
         }
         let reservation = self.client_logouts.reserve(queued.len());
         let committed = self.commit(changes).await;
         if matches!(committed, Ok(Committed::Yes)) {
-            self.dropped_logouts.fetch_add(dropped.len() as u64, Ordering::Relaxed);
+            self.dropped_logouts.fetch_add(dropped as u64, Ordering::Relaxed);
         } else {
             reservation.cancel();
         }
         committed
     }
 
+    /// Returns the logouts for which their clients have room.
+    async fn within_share<'l>(&self, logouts: &'l [ClientLogout]) -> Result<Vec<&'l ClientLogout>, StoreError> {
+        if self.client_logouts.total() + logouts.len() <= MAX_WAITING_LOGOUTS_OF_CLIENT {
+            return Ok(logouts.iter().collect());
+        }
+        let (mut waiting, mut within) = (HashMap::new(), Vec::new());
+        for logout in logouts {
+            let known = waiting.get(&logout.client).copied();
+            let count = match known {
+                Some(count) => count,
+                None => self.count_logouts_of(&logout.client).await?,
+            };
+            if count < MAX_WAITING_LOGOUTS_OF_CLIENT {
+                within.push(logout);
+            }
+            waiting.insert(&logout.client, count + 1);
+        }
+        Ok(within)
+    }
+
+    /// Counts the queued logouts of a client, up to its share.
+    async fn count_logouts_of(&self, client: &ClientId) -> Result<usize, StoreError> {
+        let (mut count, mut after) = (0, None::<Key>);
+        while count < MAX_WAITING_LOGOUTS_OF_CLIENT {
+            let rows = self.engine.scan(&table::client_logouts(client), after.as_deref(), PAGE).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = Some(last.clone());
+            count += rows.len();
+        }
+        Ok(count)
+    }
+
     /// Returns the number of logouts that this process has dropped since the last call, because the
-    /// queue was full.
+    /// queue, or the share of their client, was full.
     pub fn take_dropped_logouts(&self) -> u64 {
         self.dropped_logouts.swap(0, Ordering::Relaxed)
     }

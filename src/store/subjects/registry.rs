@@ -89,23 +89,45 @@ impl Store {
     /// [`StoreError::DefinedClient`] if the configuration file defines the client. Nothing was
     /// changed then. Other errors if the store fails. The call can then be repeated.
     pub async fn delete_client(&self, id: &ClientId, now: UnixTime) -> Result<bool, StoreError> {
+        self.delete_client_if(id, now, |_| true).await
+    }
+
+    /// Deletes a client as [`Store::delete_client`] does, if `may_delete` permits it for the record
+    /// that is deleted. Otherwise returns false and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::delete_client`].
+    pub async fn delete_client_if(
+        &self,
+        id: &ClientId,
+        now: UnixTime,
+        may_delete: impl Fn(&Client) -> bool + Send,
+    ) -> Result<bool, StoreError> {
         // Delete the record first, so that no grant is created while the grants are ended.
-        let existed = self.remove_client(id).await?;
+        let Some(existed) = self.remove_client(id, may_delete).await? else { return Ok(false) };
         self.end_grants_of_client(id, EndReason::Administrator, now).await?;
         Ok(existed)
     }
 
-    /// Deletes the record of a client only. Retries on conflicts.
-    async fn remove_client(&self, id: &ClientId) -> Result<bool, StoreError> {
+    /// Deletes the record of a client only. Retries on conflicts. Returns whether it existed, or
+    /// `None` if `may_delete` refused.
+    async fn remove_client(
+        &self,
+        id: &ClientId,
+        may_delete: impl Fn(&Client) -> bool + Send,
+    ) -> Result<Option<bool>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
-            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(false) };
+            let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(Some(false)) };
+            if !may_delete(&loaded.value) {
+                return Ok(None);
+            }
             refuse_defined(&loaded.value)?;
             let delete = vec![loaded.key().clone()];
             let mut changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
             index_features(&mut changes, Some(&loaded.value), None);
             if self.commit(changes).await? == Committed::Yes {
                 self.registration_gone(&loaded.value);
-                return Ok(true);
+                return Ok(Some(true));
             }
         }
         Err(StoreError::Contended)

@@ -156,9 +156,13 @@ impl TrustedIssuers {
         let mut sources = self.sources.iter();
         let source = sources.find(|source| source.settings().terms.name == workload.issuer);
         let source = source.ok_or(AssertionFault::Issuer)?;
-        let TrustTerms { issuer, algorithms, skew, longest, .. } = &source.settings().terms;
+        let terms = &source.settings().terms;
+        let TrustTerms { issuer, algorithms, skew, longest, .. } = terms;
         let assertion = ClientAssertion::parse(token, *longest, algorithms)?;
         assertion.judge_workload(workload, issuer, own, *skew, now)?;
+        if !terms.accept_client_of(assertion.jws().claims()) {
+            return Err(AssertionFault::Client);
+        }
         let mut keys = source.keys(now).ok_or(AssertionFault::NoKeys)?;
         if keys.find(assertion.jws()).is_none() && source.request_fetch().await {
             keys = source.keys(now).ok_or(AssertionFault::NoKeys)?;
