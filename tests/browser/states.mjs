@@ -605,9 +605,9 @@ export const STATES = [
     },
   },
   {
-    name: "console-bulk-none", as: "first",
-    async show(page) {
-      await page.goto(`${ISSUER}/console/users`);
+    name: "console-bulk-none", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users`);
       await page.click("#bulk");
       await page.waitForSelector("#bulk-back");
     },

@@ -17,7 +17,7 @@ import {
 /// Presses Tab until this element has the focus, and checks that the focus is visible.
 async function reach(page, selector) {
   await page.waitForSelector(selector);
-  for (let step = 0; step < 60; step += 1) {
+  for (let step = 0; step < 100; step += 1) {
     if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) {
       const { name, fault } = await focus(page);
       assert.equal(fault, null, `${name}: ${fault}`);
