@@ -14,6 +14,7 @@ use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload};
 use sealgate_domain::client::{AuthMethod, Client, ClientState};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_store::{ClientDefinition, DefineOutcome};
 use sealgate_system::clock::{Clock as _, SystemClock};
 use sealgate_system::fetch::Document;
 use serde_json::{Value, json};
@@ -624,6 +625,10 @@ async fn the_discovery_document_names_the_method_only_if_the_operator_uses_it() 
         service = { app = "wiki" }
     "#;
     let provider = Provider::with(&format!("{APPS}{client}")).await;
+    let [defined] = provider.sealgate.config.clients.as_slice() else { panic!("one client is defined") };
+    let definition = ClientDefinition { client: &defined.client, adopt: false };
+    let outcome = provider.sealgate.store.define_clients(&[definition], provider.clock.now(), 1).await.unwrap();
+    assert!(matches!(outcome, DefineOutcome::Defined(_)), "{outcome:?}");
     let after = provider.get("/.well-known/oauth-authorization-server").await.json();
     for prefix in ["token", "revocation"] {
         let methods = &after[format!("{prefix}_endpoint_auth_methods_supported")];
