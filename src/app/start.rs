@@ -67,8 +67,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         .map_err(|error| NotServing { lines: line(error.to_string()), is_transient: error.is_transient() })?
         .with_token_holder(config.token_holder());
     let signer = Arc::new(signer);
-    let token_keys = TokenKeys::new(Arc::clone(&signer));
-    let closing = Arc::clone(&engine);
+    let (token_keys, closing) = (TokenKeys::new(Arc::clone(&signer)), Arc::clone(&engine));
     let parts = Parts {
         config,
         clock: Arc::new(SystemClock),

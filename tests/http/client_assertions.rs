@@ -14,6 +14,7 @@ use sealgate_domain::assertion_source::{AssertionSource, ClientJwks, Workload};
 use sealgate_domain::client::{AuthMethod, Client, ClientState};
 use sealgate_domain::secret::base64url;
 use sealgate_domain::service::ServiceAccess;
+use sealgate_store::{ClientDefinition, DefineOutcome};
 use sealgate_system::clock::{Clock as _, SystemClock};
 use sealgate_system::fetch::Document;
 use serde_json::{Value, json};
@@ -612,18 +613,33 @@ async fn the_discovery_document_names_the_method_only_if_the_operator_uses_it() 
     let plain = Provider::with(APPS).await;
     let before = plain.get("/.well-known/openid-configuration").await.text().to_owned();
     assert!(!before.contains("private_key_jwt") && !before.contains("auth_signing_alg"), "{before}");
+    // A client of the store counts too.
     plain.change_client("c1", |client| use_keys(client, jwks(&[&key]))).await;
-    let after = plain.get("/.well-known/oauth-authorization-server").await.json();
+    assert!(plain.get("/.well-known/openid-configuration").await.text().contains("private_key_jwt"));
+    let client = r#"
+        [[client]]
+        id = "job"
+        name = "Job"
+        type = "confidential"
+        jwks_uri = "https://job.test/jwks"
+        service = { app = "wiki" }
+    "#;
+    let provider = Provider::with(&format!("{APPS}{client}")).await;
+    let [defined] = provider.sealgate.config.clients.as_slice() else { panic!("one client is defined") };
+    let definition = ClientDefinition { client: &defined.client, adopt: false };
+    let outcome = provider.sealgate.store.define_clients(&[definition], provider.clock.now(), 1).await.unwrap();
+    assert!(matches!(outcome, DefineOutcome::Defined(_)), "{outcome:?}");
+    let after = provider.get("/.well-known/oauth-authorization-server").await.json();
     for prefix in ["token", "revocation"] {
         let methods = &after[format!("{prefix}_endpoint_auth_methods_supported")];
         assert_eq!(methods, &json!(["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]));
         let algorithms = &after[format!("{prefix}_endpoint_auth_signing_alg_values_supported")];
         assert_eq!(algorithms, &json!(["RS256", "PS256", "ES256", "EdDSA", "Ed25519"]));
     }
-    // Nothing else changes.
+    // Nothing else changes but the grant type, which the service adds.
     let mut rest = after.as_object().unwrap().clone();
     let mut plain: Value = serde_json::from_str(&before).unwrap();
-    for member in [METHODS, ALGORITHMS, "revocation_endpoint_auth_methods_supported"] {
+    for member in [METHODS, ALGORITHMS, "revocation_endpoint_auth_methods_supported", "grant_types_supported"] {
         rest.remove(member);
         plain.as_object_mut().unwrap().remove(member);
     }

@@ -125,6 +125,22 @@ fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
     })
 }
 
+/// All messages about a finished action.
+const DONE: [Done; 12] = [
+    Done::Client,
+    Done::ClientDeleted,
+    Done::ClientState,
+    Done::User,
+    Done::UserRevoked,
+    Done::UserDeleted,
+    Done::Users,
+    Done::UserInvited,
+    Done::InvitationWithdrawn,
+    Done::KeyRotated,
+    Done::MailRetried,
+    Done::MailDeleted,
+];
+
 /// Returns the pages about clients in every state.
 fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { person, csrf, .. } = sample;
@@ -143,20 +159,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         html(&ClientsPage { inside, clients, only_without_owner, next })
     };
     let next = Some("/console/clients?after=c1");
-    for done in [
-        Done::Client,
-        Done::ClientDeleted,
-        Done::ClientState,
-        Done::User,
-        Done::UserRevoked,
-        Done::UserDeleted,
-        Done::Users,
-        Done::UserInvited,
-        Done::InvitationWithdrawn,
-        Done::KeyRotated,
-        Done::MailRetried,
-        Done::MailDeleted,
-    ] {
+    for done in DONE {
         assert_eq!(Done::parse(done.as_str()), Some(done));
         let inside = inside(frame, sample, ConsoleRole::Administrator, Some(done));
         add(&format!("console-done-{}", done.as_str()), page(inside, &both, next));

@@ -108,7 +108,7 @@ async fn a_developer_who_has_lost_the_client_meanwhile_changes_nothing() {
         ("/console/clients/c1", save),
         ("/console/clients/c1", vec![("action", "rotate"), ("overlap_seconds", "0"), ("sure", "yes")]),
         ("/console/clients/c1", vec![("action", "disable"), ("sure", "yes")]),
-        ("/console/clients/c1", vec![("action", "set-keys"), ("jwks", PUBLIC_KEY), ("sure", "yes")]),
+        ("/console/clients/c1", vec![("action", "set-keys"), ("jwks", confirmation::PUBLIC_KEY), ("sure", "yes")]),
         ("/console/clients/c1", vec![("action", "delete"), ("sure", "yes")]),
         ("/console/try/c1", vec![("action", "switch-on")]),
     ] {
