@@ -174,9 +174,13 @@ step "users and clients"
 users=$(doc how-to/users-and-groups.md "Add a user" 1)
 echo "how-to/users-and-groups.md|Add a user|1" >>"$told"
 inside "${users//anna@/cem@}" >/dev/null # anna was added by the installation
+run how-to/users-and-groups.md "Add a user" 2 >/dev/null
 inside 'printf "email,name\nece@example.com,Ece Ak\n" > people.csv'
 run how-to/users-and-groups.md "Import users with their password hashes" 1 >/dev/null
 has "$(inside 'sealgate_do user list')" ece@example.com
+deleted=$(doc how-to/users-and-groups.md "Delete a user" 1)
+echo "how-to/users-and-groups.md|Delete a user|1" >>"$told"
+inside "${deleted//anna@/ece@}" >/dev/null # anna administers the installation
 run how-to/register-a-client.md "Register a client" 1 >/dev/null
 has "$(inside 'sealgate_do client list')" shop
 run how-to/register-a-client.md "Define clients in the configuration file" 1

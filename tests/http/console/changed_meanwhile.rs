@@ -1,7 +1,6 @@
 //! Tests forms of the console that are sent after another user has changed the same object, or the
 //! role of the sender.
 
-use super::confirmation::PUBLIC_KEY;
 use super::*;
 
 use crate::meddler::At;
