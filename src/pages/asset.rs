@@ -67,8 +67,8 @@ fn minified_css(css: &str) -> String {
             tight.push('\n');
         }
     }
-    // No text in the stylesheet contains these.
-    [(": ", ":"), (" {", "{"), (", ", ","), (";}", "}")].iter().fold(tight, |tight, (from, to)| tight.replace(from, to))
+    // No string in the stylesheet contains these.
+    [(": ", ":"), (" {", "{"), (", ", ",")].iter().fold(tight, |tight, (from, to)| tight.replace(from, to))
 }
 
 /// Removes comment lines and indentation from the script. Line breaks remain, because they end

@@ -15,6 +15,8 @@ pub(crate) mod upstream;
 mod upstream_logout;
 mod upstream_refresh;
 
+use std::sync::Arc;
+
 use crate::state::{NotServing, Sealgate};
 use crate::web::failure::Failure;
 use sealgate_config::{DirectorySettings, UpstreamSettings};
@@ -26,7 +28,6 @@ use sealgate_store::{SourceOutcome, StoreError};
 use sealgate_system::clock::{Clock, random};
 use sealgate_system::metrics::Metrics;
 use sealgate_upstream::AssertionSigner;
-use std::sync::Arc;
 
 pub use directory::{DirectoryAttempt, DirectoryProof, DirectorySource, DirectoryUnavailable};
 pub use sealgate_ldap::LdapRefusal;
