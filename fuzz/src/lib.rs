@@ -63,6 +63,7 @@ pub fn client(client_type: ClientType) -> Client {
         service: None,
         backchannel_logout: None,
         introspection: None,
+        visible_groups: GroupFilter::default(),
         approval: None,
         disabled: None,
         from_configuration: false,

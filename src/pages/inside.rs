@@ -377,7 +377,8 @@ impl Frame<'_> {
         language_tag(self.t.language)
     }
 
-    /// Returns the page's icon: the operator's logo, or the project's mark.
+    /// Returns the URL of the page's icon: the operator's logo, or the project's mark. The URL needs no
+    /// escaping: it has a path of the server, or percent-encoded data.
     pub(super) fn icon(&self) -> &str {
         self.addresses.logo.as_deref().unwrap_or(self.icon)
     }
