@@ -115,7 +115,7 @@ mod tests {
     fn served_assets_lack_only_comments_and_white_space() {
         assert_eq!(
             minified_css("/* a\n b */\n\na,\nb {\n  c: d\n    e;\n}\n/* f */ g { h: i; }\n"),
-            "a,b {c: d\ne;}g { h: i; }"
+            "a,b{c:d\ne;}g{ h:i; }"
         );
         assert_eq!(
             minified_script("// a\n\nif (b) {\n  // c\n  d(\"// e\"); // f\n}\n"),
