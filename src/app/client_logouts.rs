@@ -40,8 +40,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a logout is leased. An attempt, with the signature, is shorter.
 const ATTEMPT_LEASE: Duration = Duration::from_mins(1);
 
-/// Maximum number of clients to which requests are sent at the same time.
-const MAX_PARALLEL: usize = 8;
+/// Maximum number of clients to which requests are sent at the same time, and so of their threads.
+pub(crate) const MAX_PARALLEL: usize = 8;
 
 /// Maximum number of logouts that are sent to a client before other clients have their turn.
 const BATCH: usize = 32;

@@ -23,7 +23,7 @@ use sealgate_config::{Config, StoreConfig};
 use sealgate_core::client_keys::ClientKeys;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
-use sealgate_core::tokens::{documents, trusted};
+use sealgate_core::tokens::{client_key_sets, documents, trusted};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{Challenges, Resolver, TokenKeys, inherited_sockets};
 use sealgate_gateway::max_login_threads;
@@ -163,7 +163,7 @@ fn waiting_threads(config: &Config) -> usize {
     let logins: usize = config.apps.iter().filter_map(|app| app.login.as_ref()).map(max_login_threads).sum();
     let documents = if config.registration.document_hosts.is_empty() { 0 } else { documents::MAX_WAITING };
     let keys = if config.trusted_issuers.is_empty() { 0 } else { trusted::MAX_FETCHES };
-    providers + logins + documents + keys
+    providers + logins + documents + keys + client_key_sets::MAX_WAITING + client_logouts::MAX_PARALLEL
 }
 
 async fn read_trusted(sealgate: Arc<Sealgate>, stop: Stop) {

@@ -84,7 +84,7 @@ struct Keeper {
     known: HashMap<SignInPlace, Known>,
 }
 
-/// What this node remembers of a sign-in that still exists.
+/// State of a sign-in on this node.
 #[derive(Default)]
 struct Known {
     /// Number of the last round that has confirmed the sign-in.

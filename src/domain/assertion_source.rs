@@ -122,9 +122,16 @@ impl ClientJwks {
         &self.0
     }
 
-    /// Prepares the keys. A record that another program has written may have fewer usable keys.
-    pub fn verifying_keys(&self) -> VerifyingKeys {
-        let jwks = jwk_set::read(self.0.to_string().as_bytes()).unwrap_or_default();
+    /// Prepares the keys that an assertion with this key id names: all of them without a key id. A record
+    /// that another program has written may have fewer usable keys.
+    ///
+    /// Anyone can send an assertion, so no other keys are prepared.
+    pub fn verifying_keys(&self, kid: Option<&str>) -> VerifyingKeys {
+        let is_named =
+            |key: &&Value| key.get("kid").and_then(Value::as_str).zip(kid).is_none_or(|(own, kid)| own == kid);
+        let listed = self.0.get("keys").and_then(Value::as_array).into_iter().flatten();
+        let named = json!({ "keys": listed.filter(is_named).collect::<Vec<_>>() });
+        let jwks = jwk_set::read(named.to_string().as_bytes()).unwrap_or_default();
         VerifyingKeys::from_jwks(&jwks, &algorithms())
     }
 }
@@ -163,7 +170,7 @@ fn document(keys: &[Map<String, Value>]) -> Value {
 
 /// Returns the number of keys that can verify signatures.
 fn usable(keys: &[Map<String, Value>]) -> usize {
-    ClientJwks(document(keys)).verifying_keys().len()
+    ClientJwks(document(keys)).verifying_keys(None).len()
 }
 
 /// Parses a `PUBLIC KEY` in PEM form, as `openssl pkey -pubout` writes it.
@@ -251,7 +258,7 @@ VwIDAQAB
         let one = ClientJwks::parse(&okp.to_string()).unwrap();
         let set = ClientJwks::parse(&json!({ "keys": [okp] }).to_string()).unwrap();
         assert_eq!(one, set);
-        assert_eq!((one.verifying_keys().len(), one.0["keys"][0].get("x5u")), (1, None));
+        assert_eq!((one.verifying_keys(None).len(), one.0["keys"][0].get("x5u")), (1, None));
     }
 
     #[test]
@@ -286,7 +293,7 @@ VwIDAQAB
     fn a_pem_key_becomes_a_jwk() {
         for (text, kty) in [(P256_PEM, "EC"), (RSA_PEM, "RSA")] {
             let keys = ClientJwks::parse(text).unwrap();
-            assert_eq!((&keys.0["keys"][0]["kty"], keys.verifying_keys().len()), (&json!(kty), 1));
+            assert_eq!((&keys.0["keys"][0]["kty"], keys.verifying_keys(None).len()), (&json!(kty), 1));
         }
         let ed25519 = [b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00".as_slice(), &[3; 32]].concat();
         let text = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----", STANDARD.encode(&ed25519));

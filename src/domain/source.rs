@@ -165,6 +165,9 @@ pub struct ProviderTerms<'a> {
     /// Time for which the report is valid.
     pub valid_for: Duration,
     pub origin: &'a SourceIdOrigin,
+    /// Whether the user has signed in. The answer to a background request does not restore a
+    /// confirmation that was withdrawn in the meantime.
+    pub is_sign_in: bool,
 }
 
 /// Origin of a link that was added to a local user.
@@ -328,8 +331,10 @@ impl SourceEntry {
             next.updated_at = now;
             reported.changed_at = now;
         }
-        if let Some(ProviderTerms { valid_for, origin }) = provider {
-            reported.confirm(now, valid_for);
+        if let Some(ProviderTerms { valid_for, origin, is_sign_in }) = provider {
+            if is_sign_in || reported.confirmed_at.is_some() {
+                reported.confirm(now, valid_for);
+            }
             reported.origin = Some(origin.clone());
         }
         next.source = Some(reported);

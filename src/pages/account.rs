@@ -22,7 +22,7 @@ use crate::language::Wait;
 #[template(path = "account/home.html")]
 pub struct HomePage<'a> {
     pub inside: Inside<'a>,
-    /// Applications in the operator's order; with a search, those that match.
+    /// Applications in the operator's order, or the results of a search.
     pub apps: &'a [HomeApp<'a>],
     /// Text of the search, possibly empty. `None` for users with few applications, who need none.
     pub search: Option<&'a str>,

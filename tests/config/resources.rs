@@ -27,7 +27,7 @@ fn scopes_of_an_application_have_texts_in_both_languages() {
             "{ a = { en = \"\", tr = \"A\" } }".to_owned(),
             "app[0].scopes.\"a\".en: \"\" is not one line of 1 to 120 visible characters",
         ),
-        ("{ a = { en = \"A\" } }".to_owned(), "app[0].scopes.\"a\".tr: is missing; write what the scope permits"),
+        ("{ a = { en = \"A\" } }".to_owned(), "app[0].scopes.\"a\".tr: is missing; write a description of the scope"),
         ("{ a = { en = \"A\", tr = \"A\", de = \"A\" } }".to_owned(), "app[0].scopes.\"a\".de: unknown key"),
         ("{ email = \"A\" }".to_owned(), "app[0].scopes.\"email\": is a scope of Sealgate itself"),
         ("{ \"a b\" = \"A\" }".to_owned(), "app[0].scopes.\"a b\": is not a scope"),

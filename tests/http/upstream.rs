@@ -552,3 +552,27 @@ async fn a_logout_token_of_the_provider_signs_its_user_out_at_clients() {
     assert_eq!(send_logout(&world, &json!({ "sid": "session-2" })).await, 200);
     assert!(store.next_client_logout(None).await.unwrap().is_none());
 }
+
+/// The provider answers a background request after it has ended the user's access.
+#[tokio::test]
+async fn a_late_answer_does_not_restore_a_withdrawn_confirmation() {
+    let world = World::start("domains = [\"acme.test\"]", "").await;
+    let browser = world.provider.browser();
+    world.tokens(&browser).await;
+    let session = world.session(&browser).await;
+    let place = SignInPlace { session: session.id, subject: session.sign_ins[0].subject };
+    let sealgate = &world.provider.sealgate;
+    let source = sealgate.sources.upstream(&SourceName::parse("acme").unwrap()).unwrap();
+    world.upstream.state().hangs = true;
+    let end = async {
+        while world.upstream.state().hanging == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
+        world.upstream.state().hangs = false;
+    };
+    let (refreshed, ()) = tokio::join!(sealgate.refresh_sign_in(source, place, None), end);
+    refreshed.unwrap();
+    let anna = sealgate.store.user(place.subject).await.unwrap().unwrap();
+    assert_eq!(anna.source.unwrap().confirmed_at, None);
+}

@@ -29,7 +29,7 @@ pub(super) fn app_scopes(app: &mut Section<'_, '_>) -> Vec<AppScope> {
 
 fn scope(name: String, mut section: Section<'_, '_>) -> Option<AppScope> {
     let mut text = |key| {
-        section.required_text(key, "write what the scope permits, in one line", |text| {
+        section.required_text(key, "write a description of the scope, in one line", |text| {
             let problem = || format!("{text:?} is not one line of 1 to {MAX_TEXT_LENGTH} visible characters");
             is_line(text, MAX_TEXT_LENGTH).then(|| text.to_owned()).ok_or_else(problem)
         })

@@ -206,7 +206,7 @@ fn issuer(
     if section.has("issuer") { issuer } else { default.map(str::to_owned) }
 }
 
-/// Returns the part of an issuer that stands for several tenants.
+/// Returns the placeholder for a tenant in an issuer.
 fn placeholder(text: &str, url: &Url) -> Option<String> {
     if let Some(start) = text.find(['{', '}']) {
         return text.get(start..).map(str::to_owned);

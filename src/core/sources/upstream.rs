@@ -150,14 +150,21 @@ impl OpenIdSource {
         metrics.upstream_answered(self.name().as_str(), before.max(at.seconds()));
     }
 
-    /// Returns the terms of the provider's reports.
+    /// Returns the terms of the provider's report about a user who has signed in.
     pub fn provider_terms(&self) -> ProviderTerms<'_> {
-        ProviderTerms { valid_for: self.settings().session, origin: &self.origin }
+        ProviderTerms { valid_for: self.settings().session, origin: &self.origin, is_sign_in: true }
     }
 
     pub(super) fn terms(&self) -> SourceTerms<'_> {
         let provider = Some(self.provider_terms());
         SourceTerms { kind: "upstream", name: self.name(), provider, may_create: true }
+    }
+
+    /// Returns the terms of the answer to a background request. A user who was deleted or unlinked in the
+    /// meantime must not be created again.
+    pub(super) fn refresh_terms(&self) -> SourceTerms<'_> {
+        let provider = Some(ProviderTerms { is_sign_in: false, ..self.provider_terms() });
+        SourceTerms { provider, ..self.terms().of_known_user() }
     }
 }
 

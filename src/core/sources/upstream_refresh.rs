@@ -186,8 +186,7 @@ impl Sealgate {
         own: &OwnToken,
         entry: &SourceEntry,
     ) -> Result<UpstreamRefreshOutcome, StoreError> {
-        // A user who was deleted or unlinked meanwhile must not be created again.
-        let terms = source.terms().of_known_user();
+        let terms = source.refresh_terms();
         let event = |kind| AuditEvent::new(self.clock.now(), kind, Actor::Server);
         let applied = match self.apply_source_entry(&terms, entry, event).await? {
             Err(SourceSignIn::NameTaken) => {

@@ -34,8 +34,9 @@ const MAX_AGE: Duration = Duration::from_hours(24);
 const MIN_INTERVAL: Duration = Duration::from_mins(1);
 /// Time for which keys stay in use while their set cannot be fetched.
 const MAX_STALE: Duration = Duration::from_hours(24);
-/// Maximum number of requests that wait for key sets. Further requests use the known keys.
-const MAX_WAITING: usize = 64;
+/// Maximum number of requests, and so of threads, that wait for key sets. Further requests use the known
+/// keys.
+pub const MAX_WAITING: usize = 16;
 
 /// Fetches key sets from public addresses.
 struct Internet;

@@ -79,7 +79,7 @@ pub struct AccessOutcome {
     /// More about the reason.
     pub note: Option<CheckNote>,
     pub headers: Vec<CheckedHeader>,
-    /// Account with which the gateway signs in to the application.
+    /// Account of the gateway's own sign-in to the application.
     pub login: Option<CheckedLogin>,
     /// Servers, and the path that they receive.
     pub upstream: Option<(String, String)>,

@@ -465,8 +465,9 @@ fn show_confirmation(
     csrf: &str,
 ) -> Response {
     let user = &visitor.user;
-    let is_nameless = entry.email.is_none() && entry.username.is_none();
-    let id = str::from_utf8(entry.id.as_bytes()).ok().filter(|id| is_nameless && is_line(id, 255));
+    // At some providers, users choose their name and address, so these do not identify the account.
+    let is_named = entry.email_verified || entry.username.is_some();
+    let id = str::from_utf8(entry.id.as_bytes()).ok().filter(|id| !is_named && is_line(id, 255));
     let names = [
         Some(entry.name.as_str()).filter(|name| !name.is_empty()),
         entry.email.as_ref().map(Email::as_str),

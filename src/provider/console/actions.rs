@@ -137,7 +137,7 @@ impl Action {
         action.ok_or(Failure::page(Problem::InvalidRequest))
     }
 
-    /// Returns what the action requires in addition to the role.
+    /// Returns the requirement of the action in addition to the role.
     pub(super) fn guard(self) -> Guard {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {

@@ -30,7 +30,7 @@ pub(super) async fn verify(
     let parsed = ClientAssertion::parse(assertion, MAX_ASSERTION_LENGTH, &algorithms())?;
     let id = parsed.judge(&client.id, own, ctx.now)?;
     let keys = match source {
-        AssertionSource::Jwks(jwks) => Arc::new(jwks.verifying_keys()),
+        AssertionSource::Jwks(jwks) => Arc::new(jwks.verifying_keys(parsed.jws().kid())),
         AssertionSource::JwksUri(uri) if client.is_operators_own() => {
             let keys = ctx.sealgate.client_key_sets.keys(&client.id, uri, parsed.jws(), ctx.now).await;
             keys.ok_or(AssertionFault::NoKeys)?
