@@ -408,7 +408,8 @@ pub(super) async fn execute(
 /// Returns the context of a command of this user.
 pub(super) fn command_context<'c>(ctx: &'c RequestContext<'_>, console_user: &ConsoleUser) -> CommandContext<'c> {
     let origin = &ctx.origin;
-    CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id)
+    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    context.recorded_as(console_user.actor)
 }
 
 /// Returns the answer to a command that failed.
