@@ -473,6 +473,7 @@ async fn page(
         csrf: &console_user.csrf(ctx),
         client,
         form,
+        may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),

@@ -2,13 +2,13 @@
 
 use http::StatusCode;
 
-use crate::console::{ConsoleUser, bulk, kept_form};
+use crate::console::{ConsoleUser, bulk, groups, kept_form};
 use crate::request::ProviderRequest as _;
 use sealgate_core::user_list::MAX_LISTED_USERS;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::user_list::{ListedState, ListedUser, UserList, UserOrder, UserQuery, UserSelection};
 use sealgate_pages::console::{UserFilter, UserLine, UsersPage};
@@ -67,7 +67,6 @@ impl Wanted {
 
     fn query(&self, ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> UserQuery {
         let set = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let console = &ctx.sealgate.config.console;
         UserQuery {
             search: self.find.clone(),
             group: set(&self.group),
@@ -79,7 +78,7 @@ impl Wanted {
             reversed: self.reversed,
             skip: (self.page - 1).saturating_mul(USERS_PER_PAGE),
             limit: USERS_PER_PAGE,
-            role_groups: console.role_groups().map(|(group, role)| (group.to_owned(), role)).collect(),
+            role_groups: groups::role_groups(ctx),
             managed: console_user.listed_groups().cloned(),
         }
     }
@@ -149,7 +148,6 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         users: &users,
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(bulk::PAGE)),
         back: &wanted.address(wanted.sort, wanted.reversed, page_number),
-        may_change: console_user.roles.has_any(ConsoleRoles::USER_EDITORS),
         may_invite: ctx.sealgate.sends_mail(),
         filter: UserFilter {
             wanted: &wanted.find,
