@@ -14,6 +14,7 @@ use sealgate_pages::{ConsoleRole, Problem};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     AddUser,
+    InviteUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
@@ -112,6 +113,7 @@ impl Action {
     pub(super) fn read(area: Area, form: &Params) -> Result<Self, Failure> {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
+            Area::Invite => Some(Self::InviteUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
@@ -177,6 +179,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
                 Client::Rotate
@@ -223,6 +226,7 @@ impl Action {
             | Self::RotateKey
             | Self::Mail(_)
             | Self::CheckNewApp
+            | Self::InviteUsers
             | Self::CheckAccess => ConsoleRole::Administrator,
         }
     }

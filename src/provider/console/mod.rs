@@ -20,6 +20,7 @@ mod clients;
 mod confirmation;
 mod form;
 mod groups;
+mod invite;
 mod kept_form;
 mod keys;
 mod mail;
@@ -64,6 +65,7 @@ pub(super) enum Area {
     NewUser,
     User,
     Bulk,
+    Invite,
     Groups,
     Group,
     Keys,
@@ -93,6 +95,7 @@ impl Area {
             | Self::NewUser
             | Self::User
             | Self::Bulk
+            | Self::Invite
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -125,6 +128,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
+        Area::Invite => invite::invite_page(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
         Area::Group => groups::members_page(ctx, &console_user).await,
         Area::Keys => keys::keys_page(ctx, &console_user).await,
