@@ -3,8 +3,9 @@
 use askama::Template;
 
 use crate::console::{BulkLine, InvitationForm};
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
+use sealgate_domain::console_role::ConsoleRoles;
 
 /// Reason why nobody was invited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +71,8 @@ pub struct InviteConfirmPage<'a> {
     pub csrf: &'a str,
     pub users: &'a [BulkLine],
     pub groups: &'a [&'a str],
-    /// Console role of the members of the groups.
-    pub role: Option<ConsoleRole>,
+    /// Console roles of the members of the groups.
+    pub roles: ConsoleRoles,
     /// Title of the application to go to afterwards.
     pub app: Option<&'a str>,
     pub fields: &'a [(&'a str, &'a str)],

@@ -11,6 +11,7 @@ mod groups;
 mod invite;
 mod mail;
 mod overview;
+mod roles;
 mod snippets;
 mod user_list;
 mod users;

@@ -12,7 +12,6 @@ use crate::console::confirmation::require_recent;
 use crate::console::{ConsoleUser, client, confirmation, kept_form, user_list, users};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
-use crate::visitor;
 use sealgate_admin as admin;
 use sealgate_admin::CommandError;
 use sealgate_admin::command::{Command, UserCommand};
@@ -203,7 +202,7 @@ fn confirm(
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
         users: &plan.users.iter().map(line).collect::<Vec<_>>(),
         groups: &groups,
-        role: visitor::console_role(ctx, &[].into(), |known| plan.groups.contains(known)),
+        roles: ctx.sealgate.config.console.roles(&BTreeSet::new(), |known| plan.groups.contains(known)),
         app: app.map(|app| app.called()),
         fields: &confirmation::fields(form, &once),
     };
