@@ -241,11 +241,11 @@ impl Action {
             Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
+            | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Mail(_)
-            | Self::CheckNewApp
-            | Self::InviteUsers => ConsoleRoles::ADMINISTRATORS,
+            | Self::CheckNewApp => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
         }
     }

@@ -96,7 +96,7 @@ impl Area {
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
             Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::NewApp | Self::Invite => ConsoleRoles::ADMINISTRATORS,
+            Self::Invite | Self::NewApp => ConsoleRoles::ADMINISTRATORS,
             Self::Users | Self::User | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
             Self::Keys
             | Self::Mail
