@@ -24,7 +24,9 @@ mod once;
 mod overview;
 mod owners;
 mod reset_link;
+mod roles;
 mod user_list;
+mod user_manager;
 mod user_profile;
 mod without_address;
 
