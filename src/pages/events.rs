@@ -303,6 +303,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
 fn membership_words(t: Words, part: &str) -> Option<Markup> {
     let role = |name: &str| match name {
         "admin" => Some(t.user_role_admin_short()),
+        "auditor" => Some(t.user_role_auditor_short()),
         "developer" => Some(t.user_role_developer_short()),
         _ => None,
     };
