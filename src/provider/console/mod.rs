@@ -256,7 +256,8 @@ impl ConsoleUser {
 
     /// Returns whether the user may change the client.
     fn may_change(&self, client: &Client) -> bool {
-        self.is_administrator() || client.owner == Some(self.visitor.user.sub)
+        let is_own = client.owner == Some(self.visitor.user.sub);
+        self.is_administrator() || (self.roles.has(ConsoleRole::Developer) && is_own)
     }
 
     /// Returns the user with this id, if the user of the page may see them.

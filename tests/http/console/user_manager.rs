@@ -337,3 +337,18 @@ async fn a_user_manager_who_loses_the_role_meanwhile_changes_nothing() {
     assert!(school.user(school.mia).await.is_enabled());
     assert_eq!(mert.get("/console/users").await.status, 403);
 }
+
+/// Another change removes one of two managed groups between the check and the commit.
+#[tokio::test]
+async fn a_user_stays_in_a_managed_group() {
+    let (school, meddler) = meddled().await;
+    let groups = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    school.provider.change_user(school.mia, |user| user.groups = groups(&["staff", "students"])).await;
+    let mert = signed_in(&school.provider, MERT).await;
+    let stop = meddler.stop(At::BeforeCommit, b'u');
+    let change = stop.meanwhile(school.provider.change_user(school.mia, |user| user.groups = groups(&["staff"])));
+    let save = [("action", "save"), ("shown_groups", "staff,students"), ("member", "students"), ("sure", "yes")];
+    let (page, ()) = tokio::join!(send(&mert, school.mert, &page_of(school.mia), &save), change);
+    assert_eq!(page.status, 403, "{page:?}");
+    assert_eq!(school.user(school.mia).await.groups, groups(&["staff"]));
+}
