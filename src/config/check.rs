@@ -37,8 +37,8 @@ use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
-use super::reference::ConfigText;
 use super::file::{ConfigReader, Section};
+use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,

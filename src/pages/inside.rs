@@ -74,6 +74,8 @@ pub enum Done {
     ResetLinkSent,
     /// A new signing key was published.
     KeyRotated,
+    /// The configuration was reloaded.
+    Reloaded,
     MailRetried,
     MailDeleted,
     /// The secret was shown before, and is not shown again.
@@ -81,7 +83,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 29] = [
+    const ALL: [(Self, &'static str); 30] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -108,6 +110,7 @@ impl Done {
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
+        (Self::Reloaded, "reloaded"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ShownBefore, "shown-before"),
@@ -151,6 +154,7 @@ impl Done {
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
+            Self::Reloaded => t.done_reloaded(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ShownBefore => t.done_shown_before(),

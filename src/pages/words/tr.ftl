@@ -1209,15 +1209,6 @@ key-activate-at = İmzalamaya başlama: { $moment }
 key-retire-at = Yerini başka bir anahtarın alması: { $moment }
 key-remove-at = Kaldırılma: { $moment }
 
-limits-title = İstek sınırları
-limits-lead = Sınırlar yapılandırma dosyasında belirlenir. Sınırı aşan istekler, ne kadar beklemek gerektiğini bildiren bir 429 yanıtı alır.
-limits-sign-ins = Uygulamaların başlattığı oturum açma işlemleri
-limits-pages = Sayfalar ve diğer bütün adresler
-limits-none = Sınır yok
-limits-by-address = IP adresi başına dakikada { $limit } istek
-limits-by-credential = İstemci veya belirteç başına dakikada { $limit } istek
-limits-passwords = Hatalı parolalar
-limits-failures = { $minutes } dakikada hesap başına en fazla { $account }, IP adresi başına en fazla { $address }
 
 ## Denetim kaydı
 
@@ -1692,3 +1683,56 @@ outbox-kind-notice = Güvenlik bildirimi
 done-key-rotated = Yeni anahtar yayımlandı.
 done-mail-retried = İleti birkaç saniye içinde gönderilecek.
 done-mail-deleted = İleti silindi.
+
+## Ayarlar ve yeniden yükleme
+
+settings-file = Yapılandırma dosyası
+settings-file-same = Çalışan yapılandırma dosyayla aynı.
+settings-file-changed = Yapılandırma dosyası çalışan yapılandırmadan farklı.
+settings-file-restart = Bu değişiklikler sunucunun yeniden başlatılmasını gerektiriyor. O zamana kadar yeniden yükleme reddedilir:
+settings-file-reloadable = Yeniden yükleme bu değişiklikleri uygular:
+settings-file-faulty = Yapılandırma dosyasında hatalar var. Sunucu bu dosyayla başlamaz:
+settings-keys = Tüm ayarlar
+settings-search = Ad, değer veya açıklama
+settings-search-button = Ara
+settings-elements = { $count } kayıt
+settings-set = { $count } ayar belirtilmiş
+settings-defaults = Yalnızca varsayılanlar
+settings-back = Ayarlara dön
+settings-found = Bulunan ayarlar
+settings-entries = Bu bölümün kayıtları
+settings-none = Ayar bulunamadı.
+settings-shown = { $total } ayardan { $first }. ve sonrası
+settings-pages = Ayar sayfaları
+settings-previous = Önceki
+settings-next = Sonraki
+settings-from-file = Yapılandırma dosyası, satır { $line }
+settings-from-default = Varsayılan
+settings-computed = Diğer ayarlardan veya makineden belirlenir
+settings-unset = Yapılandırma dosyasında yok
+settings-not-set = belirtilmemiş
+settings-hidden = belirtilmiş, gösterilmez
+settings-default = Varsayılan: <code>{ $value }</code>
+settings-restart = Yeniden başlatma gerekir
+settings-preview = Önizleme
+settings-preview-hint = Şu anda yüklü olan ad, logo ve renklerle oturum açma sayfası.
+settings-preview-light = Açık
+settings-preview-dark = Koyu
+reload-hint = sealgate reload komutu gibi dosyayı ve sertifikaları yeniden okur. Hiçbir bağlantı kapanmaz.
+reload-plan = Yapılandırmayı yeniden yükle
+reload-title = Yapılandırma yeniden yüklensin mi?
+reload-effect = Sunucu bu değişiklikleri hemen uygular:
+reload-nothing = Dosyada değişiklik yok. Sunucu, sertifikalar gibi dosyada adı geçen dosyaları yeniden okur.
+reload-node = Yalnızca bu düğüm, <bdi>{ $node }</bdi>, dosyasını yeniden yükler. Diğer düğümleri de yeniden yükleyin.
+reload-key = Ayar
+reload-before = Şimdi
+reload-after = Dosyada
+reload-more = { $count } değişiklik daha var, gösterilmiyor.
+reload-meanwhile = Bu sayfa gösterildikten sonra dosya değişti. Hiçbir şey yeniden yüklenmedi. Değişiklikleri tekrar kontrol edin.
+reload-button = Yeniden yükle
+reload-refused = Yapılandırma yeniden yüklenmedi. Şu anki yapılandırma kullanılmaya devam ediyor.
+reload-changed = Değişen ayarlar:
+done-reloaded = Yapılandırma yeniden yüklendi.
+limits-none = Sınır yok
+keys-plan-of = Planı göster: { $algorithm }
+keys-plan-algorithm = { $algorithm } anahtarları:

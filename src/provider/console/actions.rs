@@ -24,6 +24,8 @@ pub(super) enum Action {
     Mail(MailAction),
     CheckNewApp,
     CheckAccess,
+    /// Reloads the configuration.
+    Reload,
 }
 
 /// Action on the page of a user.
@@ -122,6 +124,7 @@ impl Action {
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
             | Area::ClientTestCallback
@@ -130,7 +133,6 @@ impl Action {
             | Area::MailTemplates
             | Area::Apps
             | Area::App
-            | Area::Settings
             | Area::Audit
             | Area::AuditExport => None,
         };
@@ -192,6 +194,7 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::Reload
             | Self::Mail(Mail::Delete) => Guard::Confirmation,
         }
     }
@@ -221,6 +224,7 @@ impl Action {
             | Self::Bulk(_)
             | Self::Group(_)
             | Self::RotateKey
+            | Self::Reload
             | Self::Mail(_)
             | Self::CheckNewApp
             | Self::CheckAccess => ConsoleRole::Administrator,

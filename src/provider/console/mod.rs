@@ -6,8 +6,7 @@
 //! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
 //! page's path. Each commit requires that the user still has the role.
 //!
-//! This module contains the read-only page `/console/settings`. The other pages have modules of
-//! their own.
+//! The pages have modules of their own.
 
 mod actions;
 mod app;
@@ -27,6 +26,7 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod settings;
 mod user;
 mod user_list;
 mod user_profile;
@@ -45,10 +45,8 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{LimitLine, SettingsPage};
-use sealgate_pages::{ConsoleRole, Inside, Problem, html};
+use sealgate_pages::{ConsoleRole, Inside, Problem};
 use sealgate_store::UserRule;
 
 /// Page of the console.
@@ -134,7 +132,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::App => app::app_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
-        Area::Settings => Ok(settings_page(ctx, &console_user)),
+        Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit::export(ctx).await,
     }
@@ -282,33 +280,4 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
-}
-
-fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &ctx.sealgate.config;
-    let limits = &config.rate_limits;
-    let requests = |limit: RateLimit| limit.requests().map(u64::from);
-    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
-    let lines = [
-        line(Some("/oauth/authorize"), limits.authorize, false),
-        line(Some("/oauth/token"), limits.token, true),
-        line(Some("/oauth/userinfo"), limits.userinfo, true),
-        line(Some("/oauth/revoke"), limits.revoke, true),
-        line(Some("/oauth/introspect"), limits.introspect, true),
-        line(Some("/.well-known/openid-configuration"), limits.discovery, false),
-        line(Some("/oauth/jwks"), limits.jwks, false),
-        line(Some("/oauth/logout"), limits.logout, false),
-        line(Some("/oauth/register"), limits.register, false),
-        line(None, limits.pages, false),
-    ];
-    let page = SettingsPage {
-        inside: console_user.inside(ctx),
-        issuer: config.issuer.as_str(),
-        limits: &lines,
-        sign_ins: requests(limits.sign_ins),
-        failures_per_account: config.login.failures_per_account.into(),
-        failures_per_address: config.login.failures_per_address.into(),
-        window_minutes: config.login.window.as_secs().div_ceil(60),
-    };
-    Response::page(StatusCode::OK, html(&page), None)
 }
