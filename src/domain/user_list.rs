@@ -448,6 +448,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(number.into()),
             updated_at: NOW,
+            audit_filters: Vec::new(),
         }
     }
 

@@ -76,6 +76,9 @@ pub enum Done {
     KeyRotated,
     /// The configuration was reloaded.
     Reloaded,
+    /// A filter of the audit log was saved.
+    FilterSaved,
+    FilterDeleted,
     MailRetried,
     MailDeleted,
     /// The secret was shown before, and is not shown again.
@@ -83,7 +86,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 30] = [
+    const ALL: [(Self, &'static str); 32] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -111,6 +114,8 @@ impl Done {
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
         (Self::Reloaded, "reloaded"),
+        (Self::FilterSaved, "filter-saved"),
+        (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ShownBefore, "shown-before"),
@@ -155,6 +160,8 @@ impl Done {
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
             Self::Reloaded => t.done_reloaded(),
+            Self::FilterSaved => t.done_filter_saved(),
+            Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ShownBefore => t.done_shown_before(),

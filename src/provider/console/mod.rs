@@ -11,6 +11,8 @@
 mod actions;
 mod app;
 mod audit;
+mod audit_export;
+mod audit_filters;
 mod bulk;
 mod check_access;
 mod client;
@@ -134,7 +136,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
         Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
-        Area::AuditExport => audit::export(ctx).await,
+        Area::AuditExport => audit_export::export(ctx, &console_user).await,
     }
 }
 

@@ -261,7 +261,7 @@ impl Provider {
             ..Origin::unknown()
         });
         let route = provider::route(&self.sealgate.config, head.uri.path());
-        Reply::new(provider::dispatch(&self.sealgate, route, &head, body).await)
+        Reply::new(whole(provider::dispatch(&self.sealgate, route, &head, body).await).await)
     }
 
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Reply {
@@ -307,4 +307,17 @@ fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) 
         password: Some(records::password_hash()),
         ..records::person(number, email, name, now)
     }
+}
+
+/// Returns the response with its body, if that comes in parts.
+async fn whole(response: http::Response<bytes::Bytes>) -> http::Response<bytes::Bytes> {
+    let (mut parts, body) = response.into_parts();
+    let Some(stream) = parts.extensions.remove::<sealgate_edge::BodyStream>() else {
+        return http::Response::from_parts(parts, body);
+    };
+    let (mut received, mut whole) = (stream.take().unwrap(), Vec::new());
+    while let Some(part) = received.next().await.expect("a complete body") {
+        whole.extend_from_slice(&part);
+    }
+    http::Response::from_parts(parts, whole.into())
 }
