@@ -2,6 +2,7 @@
 //! keys, e-mail and settings.
 
 use sealgate_config::{Access, Setting, SettingSource};
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
@@ -10,7 +11,7 @@ use sealgate_pages::console::{
     MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage,
     RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
-use sealgate_pages::{ConsoleRole, Frame, Named, html};
+use sealgate_pages::{Frame, Named, html};
 
 use crate::console::inside;
 use crate::sample::{AT, Sample};
@@ -203,6 +204,13 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::CertificateExpired(text.clone()),
         OverviewWarning::CertificateExpires(text.clone(), 3),
         OverviewWarning::ReloadRefused,
+        OverviewWarning::ClockNotSynchronized,
+        OverviewWarning::DiskReadOnly,
+        OverviewWarning::DiskFull,
+        OverviewWarning::DiskLow(512),
+        OverviewWarning::FewInodes,
+        OverviewWarning::NeverBackedUp,
+        OverviewWarning::OldBackup(9),
         OverviewWarning::Configuration(text.clone()),
     ];
     let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };

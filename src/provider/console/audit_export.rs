@@ -14,7 +14,6 @@ use tokio::time::timeout;
 
 use super::audit::Typed;
 use crate::console::ConsoleUser;
-use crate::visitor;
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit;
 use sealgate_core::state::Sealgate;
@@ -22,11 +21,12 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::user::{Subject, User};
 use sealgate_edge::{BodySender, BodyStream, navigation};
-use sealgate_pages::{ConsoleRole, Problem};
-use sealgate_store::StoreError;
+use sealgate_pages::Problem;
+use sealgate_store::{Store, StoreError};
 
 /// Number of events in a part, about 200 KiB.
 const EVENTS_PER_PART: usize = 500;
@@ -75,9 +75,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let typed = Typed::read(&query)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let file = format!("attachment; filename=\"audit.{}\"", format.extension());
-    let response = Response::empty(StatusCode::OK)
-        .with(CONTENT_TYPE, format.media_type())
-        .with(CONTENT_DISPOSITION, &file);
+    let response =
+        Response::empty(StatusCode::OK).with(CONTENT_TYPE, format.media_type()).with(CONTENT_DISPOSITION, &file);
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }
@@ -90,7 +89,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let (sender, stream) = BodyStream::new();
     // The guard of the request's store is for commits, and this task only reads.
     let export = Export {
-        sealgate: Sealgate { store: ctx.sealgate.store.for_server().into(), ..ctx.sealgate.clone() },
+        sealgate: ctx.sealgate.clone(),
+        store: ctx.sealgate.store.for_server(),
         session: console_user.visitor.session.value.id,
         user: console_user.visitor.user.sub,
         format,
@@ -103,6 +103,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
 
 struct Export {
     sealgate: Sealgate,
+    store: Store,
     session: SessionId,
     user: Subject,
     format: ExportFormat,
@@ -134,7 +135,7 @@ impl Export {
                 tracing::warn!("an export of the audit log was stopped: the session or the role has ended");
                 return Ok(false);
             }
-            let page = self.sealgate.store.audit_page(filter, after, EVENTS_PER_PART).await?;
+            let page = self.store.audit_page(filter, after, EVENTS_PER_PART).await?;
             for event in page.records.into_iter().map(EventAnswer::from) {
                 let _ = match self.format {
                     ExportFormat::Csv => audit::write_row(&mut part, &event),
@@ -154,7 +155,7 @@ impl Export {
 
     /// Returns whether the user may still read the log: the session and the role exist.
     async fn is_permitted(&self) -> Result<bool, StoreError> {
-        let Sealgate { store, clock, in_effect, .. } = &self.sealgate;
+        let (store, Sealgate { clock, in_effect, .. }) = (&self.store, &self.sealgate);
         let config = in_effect.load();
         let Some(session) = store.session(self.session).await? else { return Ok(false) };
         let session = session.value.in_effect(clock.now(), config.sessions.keep_signed_in);
@@ -164,7 +165,6 @@ impl Export {
         let Some(user) = store.user(self.user).await?.filter(User::is_enabled) else {
             return Ok(false);
         };
-        let role = visitor::role_in(&config.console, &user.roles, |group| user.is_in_group(group));
-        Ok(role.is_some_and(|role| role >= ConsoleRole::Administrator))
+        Ok(config.console.roles_of(&user).has_any(ConsoleRoles::READERS))
     }
 }

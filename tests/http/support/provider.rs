@@ -253,6 +253,11 @@ impl Provider {
 
     /// Sends a request from this address.
     pub(crate) async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
+        Reply::new(whole(self.answer(address, request).await).await)
+    }
+
+    /// Returns the response to a request from this address. Its body may come in parts.
+    pub(crate) async fn answer(&self, address: &str, request: Request<Bytes>) -> http::Response<Bytes> {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
             address: address.parse::<IpAddr>().unwrap(),
@@ -261,7 +266,7 @@ impl Provider {
             ..Origin::unknown()
         });
         let route = provider::route(&self.sealgate.config, head.uri.path());
-        Reply::new(whole(provider::dispatch(&self.sealgate, route, &head, body).await).await)
+        provider::dispatch(&self.sealgate, route, &head, body).await
     }
 
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Reply {
