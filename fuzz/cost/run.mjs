@@ -6,10 +6,11 @@
 // docs/explanation/fuzzing.md describes what is measured and which work is excluded.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { filled, root, sealgate, start, work } from "../../benches/bed.mjs";
+import { root, sealgate, work } from "../../benches/bed.mjs";
 import { Client, http1, processorTime } from "./client.mjs";
 import { changed, described, random } from "./requests.mjs";
 import { configuration, seeds } from "./target.mjs";
@@ -21,7 +22,7 @@ const only = process.env.ONLY;
 const artifacts = `${root}/fuzz/artifacts/cost`;
 
 const [issuerPort, adminPort, upstream, mail] = await freePorts(4);
-start("nginx", ["-p", work, "-c", filled(`${root}/benches/gate/nginx.conf`, { UPSTREAM: upstream, BODY: "x" })]);
+createHttpServer((request, response) => request.resume().on("end", () => response.end("x"))).listen(upstream, "127.0.0.1");
 createServer((socket) => socket.on("error", () => {})).listen(mail, "127.0.0.1");
 const { provider } = await import("../../benches/provider.mjs");
 const server = provider({ issuerPort, adminPort, upstream, threads: 1, ...configuration({ upstream, mail, work }) });

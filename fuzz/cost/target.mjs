@@ -15,10 +15,15 @@ export function configuration({ upstream, mail, work }) {
   return {
     application: "max_requests_per_client = 1024\n",
     server: "max_connections_per_peer = 4096\n",
+    limits: ["discovery", "introspect", "jwks", "logout", "register", "revoke", "sign_ins"].map((name) => `${name} = "none"\n`).join(""),
     more: `[console]
 enabled = true
+[login]
+failures_per_account = 1000000
+failures_per_address = 1000000
 [registration]
 mode = "open"
+max_clients = 1000000
 [registration_of_people]
 mode = "open"
 domains = ["example.test"]
