@@ -37,7 +37,7 @@ export class Client {
   /// Sends a request and returns the status and the head of the response. The status is 0 if the server
   /// closes the connection without a response.
   async send(bytes, method) {
-    if (this.#closed) await this.#open();
+    await this.ready();
     this.#socket.write(bytes);
     const deadline = setTimeout(() => this.#socket.destroy(), TIMEOUT);
     try {
@@ -52,7 +52,9 @@ export class Client {
     this.#closed = true;
   }
 
-  async #open() {
+  /// Opens the connection.
+  async ready() {
+    if (!this.#closed) return;
     const socket = net.connect({ host: "127.0.0.1", port: this.#port, noDelay: true });
     this.#socket = socket;
     this.#buffer = Buffer.alloc(0);

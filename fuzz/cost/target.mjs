@@ -70,9 +70,10 @@ const BROWSER = [
 const JWT = `eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCIsImtpZCI6ImEifQ.${Buffer.from('{"iss":"https://a.test","sub":"a","exp":1,"aud":"a"}').toString("base64url")}.${"A".repeat(342)}`;
 const BASIC = `Basic ${Buffer.from("bench:secret").toString("base64")}`;
 
-/// Returns requests by name. Signs no one in, but begins a sign-in to obtain its cookies and form.
-export async function seeds(client, port) {
-  const own = `localhost:${port}`;
+/// Returns requests by name for the server at `target`. Signs no one in, but begins a sign-in at the
+/// server of `client`, at `port`, to obtain its cookies and form.
+export async function seeds(client, port, target) {
+  const own = `localhost:${target}`;
   const get = (host, target, fields = BROWSER, method = "GET") => ({ method, target, fields: [["Host", host], ...fields] });
   const post = (host, target, body, fields = [], type = "application/x-www-form-urlencoded") => ({ method: "POST", target, body, fields: [["Host", host], ["Content-Type", type], ...fields] });
   const bearer = (token) => [["Authorization", `Bearer ${token}`], ["Accept", "application/json"]];
@@ -85,10 +86,10 @@ export async function seeds(client, port) {
     for (const [, name, value] of response.head.matchAll(/\r\nset-cookie: ([^=]+)=([^;\r]*)/gi)) cookies.set(name, value);
     return response;
   };
-  const begun = await visit(get(own, `/oauth/authorize?${authorize}`));
+  const begun = await visit(get(`localhost:${port}`, `/oauth/authorize?${authorize}`));
   const login = /\r\nlocation: [^/]*\/\/[^/]*(\/[^\r]*)/i.exec(begun.head)?.[1] ?? "/oauth/login";
   const hidden = (page) => [...page.body.matchAll(/<input[^>]*type="hidden"[^>]*>/g)].map(([input]) => `${/name="([^"]*)"/.exec(input)[1]}=${encodeURIComponent(/value="([^"]*)"/.exec(input)?.[1] ?? "")}`).join("&");
-  const inputs = hidden(await visit(get(own, login)));
+  const inputs = hidden(await visit(get(`localhost:${port}`, login)));
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   const pending = [["Cookie", cookie], ["Origin", `http://${own}`], ...BROWSER];
 
