@@ -3,7 +3,7 @@
 /// Pieces of texts that some part of the server treats specially, by the place where they occur.
 const PIECES = {
   path: [
-    "/", "/a", "/A", "a", ".", "..", "~1", "/se~1", "/SE~1.", ":", "%20", "%2F", "%252F", "%5C", "%3B", ";", "%25", "%41", "/section-9999",
+    "/", "/a", "/A", "a", ".", "..", "~1", "/se~1", "/SE~1.", ":", "%20", "%2F", "%252F", "%5C", "%3B", ";", "%25", "%41", "%3F", "%23", "/section-9999",
     // Letters that fold to other letters: ş, ﬃ, ﷺ (to 18), full-width /, İ, combining marks.
     "%C5%9F", "%EF%AC%83", "%EF%B7%BA", "%EF%BC%8F", "%C4%B0", "%CC%81", "%E0%A4%95%E0%A4%BC", "%F0%9D%92%9C", "%FE", "%E2%80%8B", "%EF%BC%A1", "/%EF%BC%8E",
   ],
