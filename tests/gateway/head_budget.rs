@@ -163,7 +163,7 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
     for path in ["/", "/%3Fa", "/.%C2%ADa;%2F%5C%252F%3F"] {
         for (method, fields) in [("DELETE", &[][..]), ("PROPFIND", &[]), ("MOVE", &[("destination", path)])] {
             let work = cost(method, "distinct.test", path, fields);
-            assert!(work < 4_000, "{method} {path}: {work}");
+            assert!(work < 8_000, "{method} {path}: {work}");
         }
     }
     assert!(!cfg!(debug_assertions) || cost("DELETE", "site.test", "/a~1/", &[]) > 4_000);
