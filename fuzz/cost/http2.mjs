@@ -84,8 +84,9 @@ export class Http2Client {
     await this.send(http2({ method: "GET", target: "/", fields: [["Host", "b.localhost"]] }));
   }
 
-  /// Sends a request and returns the status of the response; 0 if there is none.
-  async send({ block, body }) {
+  /// Sends a request, with DATA frames of `size` bytes, and returns the status of the response; 0 if
+  /// there is none.
+  async send({ block, body, size = FRAME_BYTES }) {
     this.#stream += 2;
     [this.#status, this.#ended] = [0, false];
     const frames = [];
@@ -94,7 +95,7 @@ export class Http2Client {
       const flags = (at + FRAME_BYTES >= block.length ? END_HEADERS : 0) | (at ? 0 : last);
       frames.push(frame(at ? CONTINUATION : HEADERS, flags, this.#stream, block.subarray(at, at + FRAME_BYTES)));
     }
-    for (let at = 0; at < body.length; at += FRAME_BYTES) frames.push(frame(DATA, at + FRAME_BYTES >= body.length ? END_STREAM : 0, this.#stream, body.subarray(at, at + FRAME_BYTES)));
+    for (let at = 0; at < body.length; at += size) frames.push(frame(DATA, at + size >= body.length ? END_STREAM : 0, this.#stream, body.subarray(at, at + size)));
     this.#socket.write(Buffer.concat(frames));
     const deadline = setTimeout(() => this.#socket.destroy(), TIMEOUT);
     while (!this.#ended && !this.#closed) await new Promise((resolve) => (this.#wake = resolve));

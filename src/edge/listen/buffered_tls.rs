@@ -47,12 +47,7 @@ impl BufferedTlsStream {
     /// Creates a stream for HTTP/2, which has concurrent exchanges. `read_ahead` was already read
     /// from the stream, and the next reads return it.
     pub(crate) fn http2(read_ahead: BytesMut, stream: Stream) -> Self {
-        Self {
-            read_ahead,
-            io: WriteBuffer::new(HTTP2_BUFFER, stream),
-            is_multiplexed: true,
-            has_new_data: false,
-        }
+        Self { read_ahead, io: WriteBuffer::new(HTTP2_BUFFER, stream), is_multiplexed: true, has_new_data: false }
     }
 }
 

@@ -353,7 +353,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let (mut deadline, mut stopping) = (Deadline::new(deadline), ShutdownSubscription::new(stop.clone()));
         let mut is_first = true;
         loop {
-            let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
+            let mut head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
                 Ok(head) => head,
                 Err(why) => return self.refuse(stream, &why).await,
             };
@@ -361,8 +361,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
             let has_chunks = head.framing == BodyFraming::Chunked;
             if has_chunks {
                 let mut checker = ChunkChecker::new();
-                if checker.check(head.bytes.get(head.length..).unwrap_or_default()).is_err() {
-                    return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await;
+                match checker.merge(head.bytes.get(head.length..).unwrap_or_default()) {
+                    Ok(None) => {}
+                    Ok(Some(merged)) => {
+                        head.bytes.truncate(head.length);
+                        head.bytes.extend_from_slice(&merged);
+                    }
+                    Err(_) => return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await,
                 }
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
