@@ -10,16 +10,19 @@ const TIMEOUT = 20_000;
 /// Maximum size of a head: `server.header_bytes`.
 export const HEAD_BYTES = 32_768;
 
-/// Returns the bytes of a request. Drops fields that exceed the maximum size of a head.
-export function http1({ method, target, fields, body = "" }) {
-  const framing = method === "GET" && !body ? "" : `Content-Length: ${Buffer.byteLength(body, "latin1")}\r\n`;
+/// Returns the bytes of a request. Drops fields that exceed the maximum size of a head. With `chunk`, the
+/// body has chunks of this many bytes, each with the extension.
+export function http1({ method, target, fields, body = "", chunk = 0, extension = "" }) {
+  const length = method === "GET" && !body ? "" : `Content-Length: ${Buffer.byteLength(body, "latin1")}\r\n`;
+  const framing = chunk ? "Transfer-Encoding: chunked\r\n" : length;
   let head = `${method} ${target} HTTP/1.1\r\n`;
   for (const [name, value] of fields) {
     const line = `${name}: ${value}\r\n`;
     if (head.length + line.length + framing.length + 2 > HEAD_BYTES) break;
     head += line;
   }
-  return Buffer.from(`${head}${framing}\r\n${body}`, "latin1");
+  const sent = chunk ? `${body.replaceAll(new RegExp(`[^]{1,${chunk}}`, "g"), (data) => `${data.length.toString(16)}${extension}\r\n${data}\r\n`)}0\r\n\r\n` : body;
+  return Buffer.from(`${head}${framing}\r\n${sent}`, "latin1");
 }
 
 /// Connection to a server without TLS, which is opened again after the server has closed it.
@@ -50,6 +53,10 @@ export class Client {
   close() {
     this.#socket?.destroy();
     this.#closed = true;
+  }
+
+  get closed() {
+    return this.#closed;
   }
 
   /// Opens the connection.

@@ -13,8 +13,8 @@ const OF_CONNECTION = new Set(["connection", "upgrade", "te", "proxy-connection"
 /// Maximum size of the decoded fields, with 32 bytes for each field (RFC 9113 §6.5.2).
 const LIST_BYTES = 40_960;
 
-/// Returns the header block and the body of a request.
-export function http2({ method, target, fields, body = "" }) {
+/// Returns the header block and the body of a request, and the size of its DATA frames.
+export function http2({ method, target, fields, body = "", chunk = 0 }) {
   const host = fields.find(([name]) => name === "Host")?.[1] ?? "localhost";
   const all = [[":method", method], [":scheme", "https"], [":authority", host], [":path", target]];
   for (const [name, value] of fields) if (!OF_CONNECTION.has(name.toLowerCase())) all.push([name.toLowerCase(), value]);
@@ -26,7 +26,7 @@ export function http2({ method, target, fields, body = "" }) {
     // Literal without indexing, with a new name.
     block.push(Buffer.from([0]), string(name), string(value));
   }
-  return { block: Buffer.concat(block), body: Buffer.from(body, "latin1") };
+  return { block: Buffer.concat(block), body: Buffer.from(body, "latin1"), size: chunk || FRAME_BYTES };
 }
 
 /// Encodes a string without Huffman coding (RFC 7541 §5.2).
@@ -65,9 +65,13 @@ export class Http2Client {
     this.#port = port;
   }
 
-  /// Opens the connection. A caller measures without the handshake.
+  get closed() {
+    return this.#closed;
+  }
+
+  /// Opens the connection.
   async ready() {
-    if (!this.#closed && this.#stream < 2 ** 30) return;
+    if (!this.#closed) return;
     const socket = tls.connect({ host: "127.0.0.1", port: this.#port, servername: "localhost", rejectUnauthorized: false, ALPNProtocols: ["h2"] });
     [this.#socket, this.#buffer, this.#closed, this.#stream] = [socket, Buffer.alloc(0), false, -1];
     socket.on("data", (more) => socket === this.#socket && this.#read(more));

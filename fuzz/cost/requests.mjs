@@ -49,7 +49,7 @@ export function changed(request, { below, pick }) {
 function change(request, { below, pick }) {
   const fields = request.fields;
   const [path, query] = split(request.target);
-  switch (below(12)) {
+  switch (below(13)) {
     case 0:
       request.method = pick(METHODS);
       return;
@@ -62,6 +62,12 @@ function change(request, { below, pick }) {
       return;
     case 4:
       if (request.body) request.body = text(request.body, PIECES.body).slice(0, 65_000);
+      return;
+    // The framing of the body.
+    case 12:
+      if (!request.body) return;
+      request.chunk = pick([0, 1, 2, 20, 1000]);
+      request.extension = pick(["", "", ";a", `;a=${"b".repeat(pick([20, 4000]))}`]);
       return;
     case 5: {
       const field = [pick(FIELDS), text("", PIECES.value)];
@@ -110,7 +116,7 @@ function split(target) {
 }
 
 /// Returns the names of a request and its sizes, for the report.
-export function described({ method, target, fields, body = "" }) {
+export function described({ method, target, fields, body = "", chunk = 0 }) {
   const short = (value, size = 60) => (value.length > size ? `${value.slice(0, size)}… (${value.length})` : value);
   const counts = new Map();
   for (const [name, value] of fields) {
@@ -118,5 +124,5 @@ export function described({ method, target, fields, body = "" }) {
     counts.set(name, [count + 1, first]);
   }
   const names = [...counts].slice(0, 12).map(([name, [count, value]]) => `${name}${count > 1 ? ` ×${count}` : ""}: ${short(value, 40)}`);
-  return `${method} ${short(target, 90)} | ${names.join(" | ")}${counts.size > 12 ? ` | … ${counts.size} names` : ""}${body ? ` | body ${short(body)}` : ""}`;
+  return `${method} ${short(target, 90)} | ${names.join(" | ")}${counts.size > 12 ? ` | … ${counts.size} names` : ""}${body ? ` | body ${short(body)}` : ""}${chunk ? ` in chunks of ${chunk}` : ""}`;
 }

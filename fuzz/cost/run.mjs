@@ -77,17 +77,22 @@ async function serve(name, tls) {
 }
 
 /// Returns the smallest processor time per request over several counts, in milliseconds, and the status.
+/// Excludes opening connections: a handshake takes more than most requests.
 async function measured({ child, client, encode }, request, times, counts) {
   const encoded = encode(request);
   let [cost, status] = [Infinity, 0];
   for (let count = 0; count < counts; count += 1) {
-    await client.ready();
-    const before = processorTime(child.pid);
+    let spent = -processorTime(child.pid);
     for (let sent = 0; sent < times; sent += 1) {
-      await client.ready();
+      if (client.closed) {
+        spent += processorTime(child.pid);
+        await client.ready();
+        spent -= processorTime(child.pid);
+      }
       ({ status } = await client.send(encoded, request.method));
     }
-    cost = Math.min(cost, (processorTime(child.pid) - before) / times / 1e6);
+    spent += processorTime(child.pid);
+    cost = Math.min(cost, spent / times / 1e6);
   }
   assert.equal(child.exitCode, null, `the server ended at ${described(request)}`);
   return { cost, status };

@@ -132,6 +132,8 @@ export async function seeds(client, port, target) {
     "account": get(own, "/account", pending),
     "console": get(own, "/console/users", pending),
     "token by code": post(own, "/oauth/token", `grant_type=authorization_code&client_id=bench&code=${"A".repeat(43)}&redirect_uri=http%3A%2F%2F127.0.0.1%2Fcallback&code_verifier=${"a".repeat(43)}`),
+    "token by code, chunks": { ...post(own, "/oauth/token", `grant_type=authorization_code&client_id=bench&code=${"A".repeat(60_000)}`), chunk: 1000 },
+    "form to a rule": { ...post("many.localhost", "/section-1/", "a=b", [...BROWSER, ["Origin", "http://many.localhost"]]), chunk: 1000 },
     "token by refresh": post(own, "/oauth/token", `grant_type=refresh_token&client_id=bench&refresh_token=${"A".repeat(43)}`, [["DPoP", JWT]]),
     "token by assertion": post(own, "/oauth/token", `grant_type=client_credentials&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=${JWT}`),
     "token by secret": post(own, "/oauth/token", "grant_type=client_credentials&scope=a", [["Authorization", BASIC]]),
