@@ -19,7 +19,7 @@ import { configuration, seeds } from "./target.mjs";
 const seconds = Number(process.env.FUZZ_SECONDS ?? 10);
 const seed = Number(process.env.SEED ?? Date.now() % 1e9);
 /// Milliseconds. A build without optimization takes several times as long.
-const budget = Number(process.env.BUDGET_MS ?? (sealgate.includes("/debug/") ? 10 : 1));
+const budget = Number(process.env.BUDGET_MS ?? (sealgate.includes("/debug/") ? 25 : 1));
 const SHOWN = Number(process.env.SHOWN ?? 12);
 const artifacts = `${root}/fuzz/artifacts/cost`;
 
