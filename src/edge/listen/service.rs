@@ -271,7 +271,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
         let terms = tls.terms();
-        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.handshake(connection)).await else {
+        // Boxed, so that idle connections do not keep room for the state of a handshake.
+        let Ok(Ok(mut stream)) = timeout_at(deadline, Box::pin(terms.handshake(connection))).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
         // A TLS-ALPN-01 validation ends with the handshake (RFC 8737 §3).
@@ -281,7 +282,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let digest = stream.get_ssl_digest();
         let served = async {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-                self.serve_http2(Box::new(stream), deadline, &stop).await;
+                Box::pin(self.serve_http2(Box::new(stream), deadline, &stop)).await;
             } else {
                 let stream = BufferedTlsStream::http1(Box::new(stream));
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
