@@ -282,7 +282,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let digest = stream.get_ssl_digest();
         let served = async {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-                Box::pin(self.serve_http2(Box::new(stream), deadline, &stop)).await;
+                self.serve_http2(Box::new(stream), deadline, &stop).await;
             } else {
                 let stream = BufferedTlsStream::http1(Box::new(stream));
                 self.serve_http1(Box::new(stream), deadline, &stop).await;
