@@ -133,6 +133,13 @@ export async function seeds(client, port, target) {
     "console": get(own, "/console/users", pending),
     "token by code": post(own, "/oauth/token", `grant_type=authorization_code&client_id=bench&code=${"A".repeat(43)}&redirect_uri=http%3A%2F%2F127.0.0.1%2Fcallback&code_verifier=${"a".repeat(43)}`),
     "token by code, chunks": { ...post(own, "/oauth/token", `grant_type=authorization_code&client_id=bench&code=${"A".repeat(60_000)}`), chunk: 1000 },
+    // Requests that an earlier search has found.
+    "small chunks": { ...post(own, "/oauth/token", `grant_type=authorization_code&client_id=bench&code=${"A".repeat(60_000)}`), chunk: 1 },
+    "small chunks to a public path": { ...post("many.localhost", "/a", "a".repeat(60_000)), chunk: 1 },
+    "chunk extensions": { ...post(own, "/oauth/nothing", "a".repeat(60_000)), chunk: 20, extension: `;a=${"b".repeat(4000)}` },
+    "letters that fold": get("many.localhost", `/${"%EF%B7%BA".repeat(3400)}`),
+    "separators": get("many.localhost", `/${"..%2F".repeat(6000)}`),
+    "many fields": get("many.localhost", "/section-1/a", [...BROWSER, ...Array.from({ length: 200 }, (_, number) => [`X_A-${number}`, "b"])]),
     "form to a rule": { ...post("many.localhost", "/section-1/", "a=b", [...BROWSER, ["Origin", "http://many.localhost"]]), chunk: 1000 },
     "token by refresh": post(own, "/oauth/token", `grant_type=refresh_token&client_id=bench&refresh_token=${"A".repeat(43)}`, [["DPoP", JWT]]),
     "token by assertion": post(own, "/oauth/token", `grant_type=client_credentials&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=${JWT}`),
