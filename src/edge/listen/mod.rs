@@ -16,3 +16,4 @@ pub(crate) mod service;
 pub(crate) mod tls;
 pub(crate) mod token_key;
 pub(crate) mod waiting;
+mod workers;

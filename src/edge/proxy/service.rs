@@ -95,6 +95,22 @@ pub struct Proxy {
 }
 
 impl Proxy {
+    /// Returns a service for another thread, which writes to no memory that both use.
+    #[must_use]
+    pub fn for_thread(&self) -> Self {
+        Self {
+            snapshots: Arc::clone(&self.snapshots),
+            trusted_proxies: self.trusted_proxies.clone(),
+            proxy_protocol: self.proxy_protocol.clone(),
+            request_ids: RequestIds::random(),
+            long_lived: Arc::clone(&self.long_lived),
+            transport_security: self.transport_security.as_ref().and_then(TransportSecurity::for_thread),
+            tracer: self.tracer.clone(),
+            health_path: self.health_path.clone(),
+            ..*self
+        }
+    }
+
     fn origin(&self, session: &ServerSession) -> Origin {
         let peer = peer(session);
         let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
