@@ -7,6 +7,7 @@ pub mod client_keys;
 pub mod endorsing;
 pub mod expiry;
 pub mod limits;
+pub mod local_cache;
 pub mod overview;
 pub mod password;
 pub mod refusals;
