@@ -185,18 +185,19 @@ impl Server {
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
         let Self { parts, public, redirecting, admin, snapshots, tls } = self;
         allow_descriptors(parts.server.max_connections);
-        let config = ServerConf {
-            threads: parts.server.threads,
+        let blocking = BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads;
+        let config = |threads| ServerConf {
+            threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
             max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads),
+            max_blocking_threads: Some(blocking),
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);
         let (phase, phases) = watch::channel(Phase::Starting);
         let (ready, readiness) = mpsc::channel(1);
         let (background_done, background) = oneshot::channel();
-        let mut server = server::Server::new_with_opt_and_conf(None, config);
+        let mut server = server::Server::new_with_opt_and_conf(None, config(parts.server.threads));
         server.bootstrap();
 
         let ServerConfig { max_connections, max_connections_per_peer, header_bytes, .. } = &parts.server;
@@ -206,7 +207,7 @@ impl Server {
         let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
         // Each thread has its own upstream connections.
-        let configuration = Arc::new(ServerConf { threads: 1, ..ServerConf::clone(&server.configuration) });
+        let configuration = Arc::new(config(1));
         let severable = |proxy: Proxy| {
             let (configuration, settings) = (Arc::clone(&configuration), parts.server.clone());
             let (quota, watch) = (Arc::clone(&quota), Arc::clone(&watch));
@@ -220,7 +221,7 @@ impl Server {
             Threads {
                 workers: parts.server.threads,
                 shared: if parts.token_keys.is_some() { parts.server.threads } else { 1 },
-                blocking: configuration.max_blocking_threads.unwrap_or(BLOCKING_THREADS),
+                blocking,
             },
             severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&long_lived))),
             public,

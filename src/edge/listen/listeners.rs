@@ -3,17 +3,16 @@
 //! Because of this order, the program stops with one error line if a port is in use. The address of
 //! a listener is known even if the kernel chose the port.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::net::listen;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::TcpSocket;
 
 use super::tls::Tls;
 
 /// Maximum number of connections that wait to be accepted.
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// A bound socket and its TLS configuration, if any.
 pub struct Listener {
@@ -69,10 +68,9 @@ impl Listener {
     ///
     /// # Errors
     /// If the runtime or the kernel refuses.
-    pub(crate) fn accepting(socket: TcpListener) -> std::io::Result<AsyncFd<TcpListener>> {
+    pub(crate) fn accepting(socket: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
         // Calling `listen` on a listening socket only changes its backlog.
-        listen(&socket, BACKLOG)?;
-        AsyncFd::with_interest(socket, Interest::READABLE)
+        TcpSocket::from_std_stream(TcpStream::from(OwnedFd::from(socket))).listen(BACKLOG)
     }
 
     /// Returns the address of the bound socket.

@@ -6,7 +6,7 @@
 //! request bodies. [`Connection`] limits the time for writing.
 
 use std::io::ErrorKind;
-use std::net::{self, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -22,9 +22,8 @@ use pingora::protocols::l4::{self, socket};
 use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
-use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -220,12 +219,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
     /// Accepts connections until the server stops.
     async fn run(
         self,
-        socket: AsyncFd<net::TcpListener>,
+        socket: TcpListener,
         mut loopback_receiver: mpsc::Receiver<UnixStream>,
         stop: ShutdownWatch,
     ) {
         let mut stopping = ShutdownSubscription::new(stop);
-        let accept = || socket.async_io(Interest::READABLE, net::TcpListener::accept);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -234,7 +232,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
                     self.serve_internal(own);
                     continue;
                 }
-                accepted = async { (self.quota.wait_for_capacity().await, accept().await) } => accepted,
+                accepted = async { (self.quota.wait_for_capacity().await, socket.accept().await) } => accepted,
             };
             let (room, (stream, peer)) = match accepted {
                 (room, Ok(accepted)) => (room, accepted),
@@ -251,11 +249,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
         }
     }
 
-    fn serve(&self, stream: net::TcpStream, peer: SocketAddr, ticket: ConnectionPermit) {
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, ticket: ConnectionPermit) {
         let tls = self.tls.clone();
+        let stream = stream.into_std();
         let serve = move |handler: Arc<ConnectionHandler<A>>| async move {
             // Registers the socket with the runtime of the thread that serves it.
-            let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) else { return };
+            let Ok(stream) = stream.and_then(TcpStream::from_std) else { return };
             (handler.watch)(ConnectionEvent::Opened);
             let _closed = CloseReporter(Arc::clone(&handler.watch));
             handler.serve(stream, peer, ticket, tls).await;

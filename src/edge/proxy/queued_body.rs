@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::long_lived::{Admitted, DECISION_TIMEOUT, LONG_LIVED_AGE};
 use super::snapshot::{Snapshot, Snapshots, Validity};
+use sealgate_system::read_mostly::LocalRef;
 
 /// Pause before the front is asked again if it could not decide.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
