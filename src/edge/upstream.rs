@@ -45,6 +45,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Minimum of `max_requests` with which idle connections are kept. Each thread keeps its own.
+const MIN_REQUESTS_FOR_IDLE: usize = 64;
 /// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -126,6 +128,13 @@ impl Upstreams {
     /// Returns whether an upstream connection may be reused after a request with a body.
     pub(super) const fn reads_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
+    }
+
+    /// Returns whether the application gets so few requests at the same time that no connection may stay
+    /// idle. Such an application may use a worker for each connection, and an idle connection of one
+    /// thread would block the requests of another.
+    pub(super) const fn have_few_requests(&self) -> bool {
+        self.app.max_requests < MIN_REQUESTS_FOR_IDLE
     }
 
     /// Returns whether connections use HTTP/2 only, instead of HTTP/1.1.
