@@ -89,7 +89,6 @@ mod rotation;
 mod route_upstreams;
 mod shared_cache;
 mod shared_origin;
-mod shared_writes;
 mod start;
 mod sticky;
 mod stopped;

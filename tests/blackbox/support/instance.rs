@@ -423,12 +423,6 @@ impl Instance {
         instance
     }
 
-    /// Returns the id of the server's process.
-    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
-    pub(crate) fn process(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
     /// Sends the server a signal, such as `HUP`.
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     pub(crate) fn signal(&self, name: &str) {
