@@ -3,6 +3,7 @@
 use askama::Template;
 
 use super::form::{ClientField, ClientForm};
+use super::sections::ClientSection;
 use super::snippets::Snippet;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
@@ -88,9 +89,9 @@ pub struct NewClientPage<'a> {
     pub form: &'a ClientForm,
 }
 
-/// Page of a client with all actions.
+/// Section of the page of a client.
 ///
-/// One form sends the client's settings. It and the form of the approval send `seen`. The other forms send
+/// The forms go to the client's own URL. One form sends the client's settings. It and the form of the approval send `seen`. The other forms send
 /// `csrf` and one of these actions as `action`: `rotate` with `overlap_seconds`, `add-secret` with
 /// `lifetime_days`, `remove-secret` with `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`,
 /// `logout` with `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
@@ -101,6 +102,7 @@ pub struct ClientPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub client: &'a Client,
+    pub section: ClientSection,
     pub form: &'a ClientForm,
     /// Whether the signed-in administrator or developer may enable the client. Only an administrator may enable a client that an
     /// administrator disabled.
@@ -143,6 +145,18 @@ pub enum ClientRefusal {
 }
 
 impl ClientPage<'_> {
+    fn section_address(&self, section: &ClientSection) -> String {
+        self.inside.address(&section.page(self.client.id.path_segment()))
+    }
+
+    /// Returns the sections that this client has for the signed-in administrator or developer.
+    fn sections(&self) -> impl Iterator<Item = ClientSection> {
+        let is_administrator = self.inside.is_for_administrators();
+        ClientSection::ALL
+            .into_iter()
+            .filter(move |section| section.fits(self.client) && (is_administrator || !section.is_for_administrators()))
+    }
+
     fn has_too_many_secrets(&self) -> bool {
         self.refused == Some(ClientRefusal::TooManySecrets)
     }

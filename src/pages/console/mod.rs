@@ -10,6 +10,7 @@ mod form;
 mod groups;
 mod mail;
 mod overview;
+mod sections;
 mod snippets;
 mod user_list;
 mod users;
@@ -32,6 +33,7 @@ pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use sections::{ClientSection, UserSection};
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,

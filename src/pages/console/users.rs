@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
+use super::sections::UserSection;
 use crate::account::AppLoginFault;
 use crate::inside::{Inside, MenuEntry};
 use crate::open_access::AccessTable;
@@ -84,9 +85,9 @@ impl NewUserPage<'_> {
     }
 }
 
-/// Page of a user with all actions.
+/// Section of the page of a user.
 ///
-/// The forms send `csrf` and one of these actions as `action`:
+/// The forms go to the user's own URL. They send `csrf` and one of these actions as `action`:
 ///
 /// - `save` with `groups`, `role_developer` and `role_admin`, and with the shown values as
 ///   `shown_groups` and `shown_roles`, each separated by commas;
@@ -104,13 +105,14 @@ pub struct UserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
+    pub section: UserSection,
     /// Whether the page shows the signed-in user. Administrators cannot lock themselves out.
     pub own: bool,
     /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
     /// Input of the form, shown instead of the user's name, address and phone number.
     pub profile: Option<TypedProfile<'a>>,
-    /// Open accesses.
+    /// Open accesses of the section.
     pub accesses: AccessTable<'a>,
     /// Session of this browser, on the signed-in user's own page.
     pub own_session: Option<SessionId>,
@@ -215,6 +217,10 @@ pub enum ResetState {
 }
 
 impl UserPage<'_> {
+    fn section_address(&self, section: &UserSection) -> String {
+        self.inside.address(&section.page(self.user.sub))
+    }
+
     /// Returns whether a form of the page has a fault.
     fn is_faulty(&self) -> bool {
         !self.faults.is_empty() || self.app_logins.is_some_and(|logins| logins.fault.is_some())

@@ -7,7 +7,7 @@ use super::Area;
 use crate::accesses;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::oauth::params::Params;
-use sealgate_pages::console::BulkAction;
+use sealgate_pages::console::{BulkAction, ClientSection, UserSection};
 use sealgate_pages::{ConsoleRole, Problem};
 
 /// Action of a form.
@@ -124,8 +124,10 @@ impl Action {
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::Overview
             | Area::Clients
+            | Area::ClientSection(_)
             | Area::ClientTestCallback
             | Area::Users
+            | Area::UserSection(_)
             | Area::Groups
             | Area::MailTemplates
             | Area::Apps
@@ -259,6 +261,20 @@ impl UserAction {
         named(form, &actions)
     }
 
+    /// Returns the section of the user's page that has the form. The button of an open access is in
+    /// the section of its kind.
+    pub(super) fn section(self) -> UserSection {
+        match self {
+            Self::Save | Self::SaveProfile | Self::ResendInvitation | Self::WithdrawInvitation => UserSection::Profile,
+            Self::EndAccess => UserSection::Sessions,
+            Self::SetAppLogin => UserSection::Applications,
+            Self::ResetPassword | Self::SendResetLink | Self::UnblockFactors | Self::ResetFactors => {
+                UserSection::Security
+            }
+            Self::Delete | Self::Revoke | Self::Disable | Self::Enable => UserSection::Danger,
+        }
+    }
+
     /// Returns whether administrators cannot make the change to themselves.
     ///
     /// There may be no other administrator. They change their own credentials on the account pages.
@@ -293,6 +309,18 @@ impl ClientAction {
             ("delete", Self::Delete),
         ];
         named(form, &actions)
+    }
+
+    /// Returns the section of the client's page that has the form.
+    pub(super) fn section(self) -> ClientSection {
+        match self {
+            Self::Save => ClientSection::Settings,
+            Self::Rotate | Self::AddSecret | Self::RemoveSecret | Self::SetKeys | Self::UseSecret => {
+                ClientSection::Secrets
+            }
+            Self::Approve | Self::RevokeApproval | Self::Level | Self::Logout => ClientSection::Rules,
+            Self::Disable | Self::Enable | Self::Delete => ClientSection::Danger,
+        }
     }
 }
 

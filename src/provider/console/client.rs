@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}`: settings, secrets and deletion of one client.
+//! `/console/clients/{client_id}` and its sections: settings, secrets and deletion of one client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::confirmation::{Question, Target};
 use super::form::own_redirect_uri;
 use super::owners::Owners;
 use super::{confirmation, form, kept_form};
-use crate::console::{ConsoleUser, last_segment};
+use crate::console::{ConsoleUser, last_segment, segment_before_last};
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
@@ -31,7 +31,9 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::shown_client::{ClientPart, ShownClient};
-use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal, ConfirmDetail, ConfirmLabel, GuardedChange};
+use sealgate_pages::console::{
+    ClientForm, ClientPage, ClientRefusal, ClientSection, ConfirmDetail, ConfirmLabel, GuardedChange,
+};
 use sealgate_pages::{Done, Problem, html};
 
 /// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
@@ -46,9 +48,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
             return resume(ctx, console_user, &client, &form).await;
         }
-        let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() })
-            .await;
+        return show_section(ctx, console_user, &client, ClientSection::Settings).await;
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
@@ -62,7 +62,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     if action == ClientAction::Approve
         && let Some(changed) = changed_since(&client, &form)?
     {
-        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await;
+        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::of(action.section()) }).await;
     }
     if action == ClientAction::SetKeys
         && let Some(page) = refused_keys(ctx, console_user, &client, &form).await?
@@ -81,16 +81,47 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         ClientAction::RemoveSecret => remove_secret(ctx, console_user, &client, &form).await,
         ClientAction::SetKeys => set_keys(ctx, console_user, &client, &form).await,
         ClientAction::UseSecret => use_secret(ctx, console_user, &client, &form).await,
-        ClientAction::Disable => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
-        ClientAction::Enable => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
+        ClientAction::Disable => {
+            command(ctx, console_user, action, ClientCommand::Disable(id.into()), Done::ClientState).await
+        }
+        ClientAction::Enable => {
+            command(ctx, console_user, action, ClientCommand::Enable(id.into()), Done::ClientState).await
+        }
         ClientAction::Approve => approve(ctx, console_user, &client, &form).await,
         ClientAction::RevokeApproval => {
-            command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
+            command(ctx, console_user, action, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
-        ClientAction::Level => set_level(ctx, console_user, id, &form).await,
+        ClientAction::Level => set_level(ctx, console_user, &id, &form).await,
         ClientAction::Logout => set_logout(ctx, console_user, &client, &form).await,
-        ClientAction::Delete => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
+        ClientAction::Delete => {
+            command(ctx, console_user, action, ClientCommand::Delete(id.into()), Done::ClientDeleted).await
+        }
     }
+}
+
+/// Shows a section of the client's page other than the first. Its forms go to the client's own URL.
+pub(super) async fn section_page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    section: ClientSection,
+) -> Result<Response, Failure> {
+    let client = console_user.client(ctx, ClientId::from_path_segment(segment_before_last(ctx))).await?;
+    if !section.fits(&client) {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    }
+    show_section(ctx, console_user, &client, section).await
+}
+
+/// Shows a section with the result of the form that redirected to it, if there is one.
+async fn show_section(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    section: ClientSection,
+) -> Result<Response, Failure> {
+    let page = section.page(client.id.path_segment());
+    let result = submission::take_result(ctx, &console_user.visitor, &page).await?;
+    show(ctx, console_user, client, &ClientNotes { result: Some(&result), ..ClientNotes::of(section) }).await
 }
 
 /// Returns the question about an action that is always confirmed. [`save`] asks by itself.
@@ -113,7 +144,8 @@ fn simple_question<'a>(
         ClientAction::Level => GuardedChange::SetLevel(chosen_level(form)?),
         ClientAction::Delete => GuardedChange::DeleteClient,
     };
-    let question = Question::new(change, Target::client(client, page_of(&client.id)));
+    let section = action.section().page(client.id.path_segment());
+    let question = Question::new(change, Target::client(client, page_of(&client.id)).from_section(section));
     Ok(Some(match action {
         ClientAction::Approve => {
             let uris = |uris: &[RedirectUri]| uris.iter().map(|uri| uri.as_str().to_owned()).collect();
@@ -152,10 +184,11 @@ async fn approve(
     let context = command_context(ctx, console_user);
     let changed = admin::approve_client(&context, &client.id, &seen).await.map_err(failure_of)?;
     if changed.is_empty() {
-        return Ok(Response::see_other(&visitor::done(ctx, &page_of(&client.id), Done::ClientState)));
+        let page = ClientSection::Rules.page(client.id.path_segment());
+        return Ok(Response::see_other(&visitor::done(ctx, &page, Done::ClientState)));
     }
     let client = console_user.client(ctx, Some(client.id.clone())).await?;
-    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await
+    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::of(ClientSection::Rules) }).await
 }
 
 /// Shows a form that was kept while the user signed in again.
@@ -180,7 +213,7 @@ async fn resume(
     }
     match simple_question(client, action, form)? {
         Some(question) if changed.is_empty() => Ok(confirmation::page(ctx, console_user, form, &question)),
-        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::default() }).await,
+        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::of(action.section()) }).await,
     }
 }
 
@@ -263,14 +296,15 @@ async fn with_new_secret(
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
         if is_further && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
-            let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
+            let refused = Some(ClientRefusal::TooManySecrets);
+            let notes = ClientNotes { refused, ..ClientNotes::of(ClientSection::Secrets) };
             return Ok(Effect::Refused(show(ctx, console_user, client, &notes).await?));
         }
         let Answer::Client(changed) = execute(ctx, console_user, Command::Client(command)).await? else {
             return Err(Failure::Internal);
         };
         let ShownSecret(secret) = changed.client_secret.ok_or(Failure::Internal)?;
-        Ok(Effect::Done { page: page_of(&client.id), secret: Some(secret) })
+        Ok(Effect::Done { page: ClientSection::Secrets.page(client.id.path_segment()), secret: Some(secret) })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
 }
@@ -296,7 +330,7 @@ async fn remove_secret(
 ) -> Result<Response, Failure> {
     let secret = form.one("secret")?.ok_or(Failure::page(Problem::InvalidRequest))?.to_owned();
     let remove = SecretCommand::Remove { client: client.id.clone().into(), secret };
-    command(ctx, console_user, ClientCommand::Secret(remove), Done::Client).await
+    command(ctx, console_user, ClientAction::RemoveSecret, ClientCommand::Secret(remove), Done::Client).await
 }
 
 /// Returns the page with the reason why the typed keys cannot be used, if there is one.
@@ -311,7 +345,7 @@ async fn refused_keys(
         return Ok(None);
     }
     let refused = Some(ClientRefusal::UnusableKeys);
-    let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::default() };
+    let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::of(ClientSection::Secrets) };
     show(ctx, console_user, client, &notes).await.map(Some)
 }
 
@@ -328,7 +362,7 @@ async fn set_keys(
         return Err(invalid);
     }
     let settings = Box::new(ClientSettings::of_jwks(jwks));
-    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::SetKeys, &client.id, settings).await
 }
 
 /// Replaces the client's public keys by a secret.
@@ -354,12 +388,12 @@ fn chosen_level(form: &Params) -> Result<AssuranceLevel, Failure> {
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
-    client: ClientId,
+    client: &ClientId,
     form: &Params,
 ) -> Result<Response, Failure> {
     let level = Some(chosen_level(form)?).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
-    command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::Level, client, settings).await
 }
 
 /// Sets where the client receives logout tokens.
@@ -371,24 +405,36 @@ async fn set_logout(
 ) -> Result<Response, Failure> {
     let uri = form.one("backchannel_logout_uri")?.map(str::trim).filter(|uri| !uri.is_empty());
     if uri.is_some_and(|uri| client_rules::logout_uri(uri).is_err()) {
-        let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::default() };
+        let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::of(ClientSection::Rules) };
         return show(ctx, console_user, client, &notes).await;
     }
     let session_required = form.has("backchannel_logout_session_required");
     let settings = Box::new(ClientSettings::of_backchannel_logout(uri.map(str::to_owned), session_required));
-    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::Logout, &client.id, settings).await
+}
+
+async fn set(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    action: ClientAction,
+    client: &ClientId,
+    settings: Box<ClientSettings>,
+) -> Result<Response, Failure> {
+    let change = ClientCommand::Set { client: client.clone().into(), settings };
+    command(ctx, console_user, action, change, Done::Client).await
 }
 
 async fn command(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
+    action: ClientAction,
     command: ClientCommand,
     done: Done,
 ) -> Result<Response, Failure> {
     execute(ctx, console_user, Command::Client(command)).await?;
     let page = match done {
         Done::ClientDeleted => "/console/clients".to_owned(),
-        _ => format!("/console/clients/{}", last_segment(ctx)),
+        _ => action.section().page(last_segment(ctx)),
     };
     Ok(Response::see_other(&visitor::done(ctx, &page, done)))
 }
@@ -424,6 +470,8 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
 /// Content of a client's page in addition to the stored client.
 #[derive(Default)]
 pub(super) struct ClientNotes<'a> {
+    /// Section to show.
+    section: ClientSection,
     /// Result of the form that redirected to this page.
     result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
@@ -435,9 +483,15 @@ pub(super) struct ClientNotes<'a> {
     changed: Vec<ClientPart>,
 }
 
-/// Returns the path of a client's page.
+impl ClientNotes<'_> {
+    fn of(section: ClientSection) -> Self {
+        Self { section, ..Self::default() }
+    }
+}
+
+/// Returns the path of a client's page, which receives the forms of all sections.
 pub(super) fn page_of(client: &ClientId) -> String {
-    format!("/console/clients/{}", client.path_segment())
+    ClientSection::Settings.page(client.path_segment())
 }
 
 /// Returns the client's public keys as formatted JSON. Empty if it has none.
@@ -470,6 +524,7 @@ async fn page(
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
         csrf: &console_user.csrf(ctx),
         client,
+        section: notes.section,
         form,
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),

@@ -47,7 +47,7 @@ use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{LimitLine, SettingsPage};
+use sealgate_pages::console::{ClientSection, LimitLine, SettingsPage, UserSection};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 use sealgate_store::UserRule;
 
@@ -58,11 +58,13 @@ pub(super) enum Area {
     Clients,
     NewClient,
     Client,
+    ClientSection(ClientSection),
     ClientTest,
     ClientTestCallback,
     Users,
     NewUser,
     User,
+    UserSection(UserSection),
     Bulk,
     Groups,
     Group,
@@ -82,16 +84,19 @@ impl Area {
     /// Returns the lowest role that may open the page.
     fn least(self) -> ConsoleRole {
         match self {
+            Self::ClientSection(section) if section.is_for_administrators() => ConsoleRole::Administrator,
             // The overview leads developers to their clients.
             Self::Overview
             | Self::Clients
             | Self::NewClient
             | Self::Client
+            | Self::ClientSection(_)
             | Self::ClientTest
             | Self::ClientTestCallback => ConsoleRole::Developer,
             Self::Users
             | Self::NewUser
             | Self::User
+            | Self::UserSection(_)
             | Self::Bulk
             | Self::Groups
             | Self::Group
@@ -119,11 +124,13 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Clients => clients::clients_page(ctx, &console_user).await,
         Area::NewClient => clients::register(ctx, &console_user).await,
         Area::Client => client::client_page(ctx, &console_user).await,
+        Area::ClientSection(section) => client::section_page(ctx, &console_user, section).await,
         Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
         Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
         Area::Users => user_list::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
+        Area::UserSection(section) => user::section_page(ctx, &console_user, section).await,
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
         Area::Group => groups::members_page(ctx, &console_user).await,
@@ -282,6 +289,11 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns the segment before the last one: the identifier in the path of a section.
+fn segment_before_last<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
+    ctx.head.uri.path().rsplit('/').nth(1).unwrap_or_default()
 }
 
 fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
