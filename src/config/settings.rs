@@ -537,6 +537,10 @@ pub struct Console {
     pub admins: Option<String>,
     /// Maximum time since the sign-in of a user of the console.
     pub sign_in: Duration,
+    /// File with further `[[app]]` sections.
+    pub applications_file: Option<PathBuf>,
+    /// Whether administrators can change `applications_file` in the console.
+    pub edit_applications: bool,
 }
 
 /// `[audit]`: retention of audit records in the store.

@@ -37,7 +37,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::session::SessionCookie;
 use sealgate_edge::navigation;
-use sealgate_pages::console::{ClientSection, UserSection};
+use sealgate_pages::console::{AppSection, ClientSection, UserSection};
 use sealgate_pages::{Asset, Problem, language_from_tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +216,9 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/mail",           Endpoint::Console(Area::Mail),            "console",    GET_POST, Bucket::Pages),
     page("/console/mail/templates", Endpoint::Console(Area::MailTemplates),   "console",    GET,      Bucket::Pages),
     page("/console/apps",           Endpoint::Console(Area::Apps),            "console",    GET,      Bucket::Pages),
-    page("/console/apps/*",         Endpoint::Console(Area::App),             "console",    GET,      Bucket::Pages),
+    page("/console/apps/*",         Endpoint::Console(Area::App(AppSection::Access)), "console", GET, Bucket::Pages),
+    page("/console/apps/*/sessions", Endpoint::Console(Area::App(AppSection::Sessions)), "console", GET_POST, Bucket::Pages),
+    page("/console/apps/*/refusals", Endpoint::Console(Area::App(AppSection::Refusals)), "console", GET, Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
     page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),

@@ -24,7 +24,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::user::{Role, Subject, User};
-use sealgate_pages::console::{ClientSection, UserSection};
+use sealgate_pages::console::{AppSection, ClientSection, UserSection};
 use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
 use sealgate_store::{Loaded, Revocation, Store};
 
@@ -340,7 +340,9 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
             let section = ClientSection::ALL.into_iter().find(|known| known.segment() == section).unwrap_or_default();
             ClientId::from_path_segment(id).map(|id| section.page(id.path_segment()))
         }),
-        APPS => item.filter(|name| is_app_name(name)).map(|name| format!("{APPS}/{name}")),
+        APPS => item.map(with_section).filter(|(name, _)| is_app_name(name)).map(|(name, section)| {
+            AppSection::ALL.into_iter().find(|known| known.segment() == section).unwrap_or_default().page(name)
+        }),
         _ => None,
     };
     let page = page.unwrap_or_else(|| path.to_owned());
@@ -350,12 +352,13 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
     }
 }
 
-/// Returns whether this is the last segment of a section of the page of one user or client.
+/// Returns whether this is the last segment of a section of the page of one user, client or application.
 fn is_section(object: &str, name: &str) -> bool {
     !name.is_empty()
         && match object.rsplit_once('/') {
             Some((USERS, _)) => UserSection::ALL.iter().any(|section| section.segment() == name),
             Some((CLIENTS, _)) => ClientSection::ALL.iter().any(|section| section.segment() == name),
+            Some((APPS, _)) => AppSection::ALL.iter().any(|section| section.segment() == name),
             _ => false,
         }
 }
@@ -390,6 +393,7 @@ mod tests {
             format!("{CLIENTS}/c1"),
             format!("{CLIENTS}/c1/secrets"),
             format!("{APPS}/wiki"),
+            format!("{APPS}/wiki/sessions"),
             format!("{USERS}/new"),
             "/account".to_owned(),
         ];

@@ -1,10 +1,12 @@
-//! Sections of the pages of a user and of a client. Each section has a URL of its own, so that no
+//! Sections of the pages of a user, a client and an application. Each section has a URL of its own, so that no
 //! page exceeds the limit of its size.
 //!
-//! The first section is at the object's own URL, which also receives the forms of all sections.
+//! The first section is at the object's own URL, which also receives the forms of all sections of a
+//! user or a client.
 
 use std::fmt::Display;
 
+use crate::inside::Inside;
 use crate::words::{Markup, Words};
 use sealgate_domain::client::Client;
 
@@ -101,7 +103,58 @@ impl ClientSection {
     }
 }
 
+/// Section of an application's page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AppSection {
+    /// Facts, access check, users with access, and rules: the page of the application itself.
+    #[default]
+    Access,
+    Sessions,
+    /// Recent refusals.
+    Refusals,
+    /// Settings that the console changes.
+    Edit,
+}
+
+impl AppSection {
+    /// Every section in the order of the menu.
+    pub const ALL: [Self; 4] = [Self::Access, Self::Sessions, Self::Refusals, Self::Edit];
+
+    /// Returns the last segment of the section's URL. Empty for the application's own URL.
+    pub const fn segment(self) -> &'static str {
+        match self {
+            Self::Access => "",
+            Self::Sessions => "sessions",
+            Self::Refusals => "refusals",
+            Self::Edit => "edit",
+        }
+    }
+
+    /// Returns the sections in the menu.
+    pub(super) fn menu(is_editable: &bool) -> &'static [Self] {
+        if *is_editable { &Self::ALL } else { &Self::ALL[..3] }
+    }
+
+    pub(super) fn address(&self, inside: &Inside<'_>, app: &str) -> String {
+        inside.address(&self.page(app))
+    }
+
+    /// Returns the path of this section of an application's page, without the issuer's prefix.
+    pub fn page(self, app: &str) -> String {
+        page(format!("/console/apps/{app}"), self.segment())
+    }
+}
+
 impl Words {
+    pub(super) fn app_section(self, section: &AppSection) -> Markup {
+        match section {
+            AppSection::Access => self.app_access(),
+            AppSection::Sessions => self.app_sessions(),
+            AppSection::Refusals => self.app_refusals(),
+            AppSection::Edit => self.app_edit(),
+        }
+    }
+
     pub(super) fn user_section(self, section: &UserSection) -> Markup {
         match section {
             UserSection::Profile => self.menu_profile(),

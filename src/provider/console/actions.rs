@@ -7,7 +7,7 @@ use super::Area;
 use crate::accesses;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::oauth::params::Params;
-use sealgate_pages::console::{BulkAction, ClientSection, UserSection};
+use sealgate_pages::console::{AppSection, BulkAction, ClientSection, UserSection};
 use sealgate_pages::{ConsoleRole, Problem};
 
 /// Action of a form.
@@ -22,6 +22,7 @@ pub(super) enum Action {
     ClientTest(ClientTestAction),
     RotateKey,
     Mail(MailAction),
+    EndAppSession,
     CheckNewApp,
     CheckAccess,
 }
@@ -120,6 +121,7 @@ impl Action {
             Area::ClientTest => Some(Self::ClientTest(ClientTestAction::read(form)?)),
             Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
+            Area::App(AppSection::Sessions) => Some(Self::EndAppSession),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::Overview
@@ -131,7 +133,7 @@ impl Action {
             | Area::Groups
             | Area::MailTemplates
             | Area::Apps
-            | Area::App
+            | Area::App(_)
             | Area::Settings
             | Area::Audit
             | Area::AuditExport => None,
@@ -158,6 +160,7 @@ impl Action {
             // access.
             Self::AddUser
             | Self::RegisterClient
+            | Self::EndAppSession
             | Self::User(User::SetAppLogin | User::EndAccess | User::WithdrawInvitation)
             | Self::Client(Client::Logout)
             | Self::ClientTest(Test::SwitchOn | Test::SwitchOff) => Guard::RecentSignIn,
@@ -224,6 +227,7 @@ impl Action {
             | Self::Group(_)
             | Self::RotateKey
             | Self::Mail(_)
+            | Self::EndAppSession
             | Self::CheckNewApp
             | Self::CheckAccess => ConsoleRole::Administrator,
         }

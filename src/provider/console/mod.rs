@@ -47,7 +47,7 @@ use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{ClientSection, LimitLine, SettingsPage, UserSection};
+use sealgate_pages::console::{AppSection, ClientSection, LimitLine, SettingsPage, UserSection};
 use sealgate_pages::{ConsoleRole, Inside, Problem, html};
 use sealgate_store::UserRule;
 
@@ -72,7 +72,7 @@ pub(super) enum Area {
     Mail,
     MailTemplates,
     Apps,
-    App,
+    App(AppSection),
     NewApp,
     CheckAccess,
     Settings,
@@ -104,7 +104,7 @@ impl Area {
             | Self::Mail
             | Self::MailTemplates
             | Self::Apps
-            | Self::App
+            | Self::App(_)
             | Self::NewApp
             | Self::CheckAccess
             | Self::Settings
@@ -138,7 +138,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Mail => mail::mail_page(ctx, &console_user).await,
         Area::MailTemplates => mail::templates_page(ctx, &console_user),
         Area::Apps => Ok(app::apps_page(ctx, &console_user).await),
-        Area::App => app::app_page(ctx, &console_user).await,
+        Area::App(section) => app::app_page(ctx, &console_user, section).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
         Area::Settings => Ok(settings_page(ctx, &console_user)),

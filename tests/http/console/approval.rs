@@ -187,7 +187,7 @@ async fn a_developer_cannot_enable_a_client_that_an_administrator_disabled() {
         press(&anna, &path, &[("action", "disable")]).await;
         press(&ben, &path, &[("action", "disable")]).await;
         assert_eq!(kept().await, Some(Authority::Administrator(provider.anna.sub)));
-        let page = ben.get(&path).await;
+        let page = ben.get(&format!("{path}/danger")).await;
         assert!(page.text().contains("Only an administrator can enable it again"), "{page:?}");
         assert!(!page.text().contains("client-enable"));
         assert_eq!(press(&ben, &path, &[("action", "enable")]).await.status, 403);
