@@ -38,6 +38,7 @@ use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
+use super::reference::ConfigText;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
@@ -104,6 +105,7 @@ pub(super) fn text(text: &str, files: &Files, applications: Option<&str>) -> Res
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
             config.warnings.splice(..0, joined.locate(warnings));
+            config.text = ConfigText(joined.text.as_str().into());
             Ok(config)
         }
         (_, (faults, _)) => Err(joined.locate(faults)),
@@ -215,6 +217,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         apps,
         clients: clients?,
         file: None,
+        text: ConfigText::default(),
         warnings,
         certificate_ends: tls::ends(&certificates),
         token_key_uses: tls::token_key_uses(&certificates, &hosts),

@@ -10,6 +10,7 @@ pub mod limits;
 pub mod overview;
 pub mod password;
 pub mod refusals;
+pub mod reload;
 pub mod sources;
 pub mod state;
 pub mod status;

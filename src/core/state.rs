@@ -15,6 +15,7 @@ use crate::limits::RequestLimits;
 use crate::overview::OverviewCache;
 use crate::password::Passwords;
 use crate::refusals::RecentRefusals;
+use crate::reload::ReloadHandle;
 use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
@@ -101,6 +102,8 @@ pub struct Sealgate {
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
+    /// Reload of the configuration.
+    pub reload: Arc<ReloadHandle>,
 }
 
 /// Whether clients need a feature, and [`Store::clients_counter`] before that was read. `None` before the
@@ -182,6 +185,7 @@ impl Parts {
             clock,
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
+            reload: Arc::default(),
             config,
         })
     }

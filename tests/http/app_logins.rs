@@ -490,7 +490,8 @@ async fn an_administrator_sets_and_removes_names_and_passwords_but_never_sees_on
     }
     // Their own are entered on the account page, which requires a recent sign-in.
     let own = format!("/console/users/{}", provider.anna.sub);
-    assert!(!admin.get(&own).await.text().contains("app_password"));
+    let page = admin.get(&format!("{own}/applications")).await;
+    assert!(page.status == 200 && !page.text().contains("app_password"), "{page:?}");
     press(&admin, &own, &set("wiki", "anna", TYPED)).await.assert_error_page();
     assert_eq!(stored(&provider, provider.anna.sub, "wiki").await, None);
 }

@@ -58,7 +58,8 @@ async fn an_administrators_approval_of_a_developers_client_counts() {
     let (id, path) = of_ben(&ben).await;
     assert!(!vouched_for(&provider, &id).await);
     let page = ben.get(&path).await;
-    assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
+    assert!(page.text().contains("Not approved") && !page.text().contains("/rules\""), "{page:?}");
+    assert_eq!(ben.get(&format!("{path}/rules")).await.status, 403);
     assert!(ben.get("/console/clients").await.text().contains("Not approved"));
     // An action whose button is not shown is rejected.
     for action in ["approve", "revoke-approval"] {
