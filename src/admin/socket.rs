@@ -122,7 +122,8 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
         async move {
             match command {
                 Command::Reload => {
-                    let changed = reload.reload(None).await.map_err(|fault| CommandError::Invalid(fault.into_lines()))?;
+                    let changed =
+                        reload.reload(None).await.map_err(|fault| CommandError::Invalid(fault.into_lines()))?;
                     Ok(Answer::Reloaded(ReloadAnswer { config: reload.file().to_owned(), changed }))
                 }
                 command => {

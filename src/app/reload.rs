@@ -185,12 +185,7 @@ fn pending(file: &Path, site: &Site) -> Result<PendingReload, Vec<String>> {
 }
 
 /// Prepares the changes. Blocks for file access and name lookups.
-fn prepare(
-    config: Config,
-    difference: Difference,
-    edge: &EdgeUpdater,
-    site: &Site,
-) -> Result<Prepared, Vec<String>> {
+fn prepare(config: Config, difference: Difference, edge: &EdgeUpdater, site: &Site) -> Result<Prepared, Vec<String>> {
     if !difference.restart.is_empty() {
         // Refuse the whole reload, so that the running configuration always equals the content of
         // one file.

@@ -357,7 +357,8 @@ fn set_rule(table: &mut Table, fields: &RuleFields) {
     let RuleFields { path, access, methods, groups, users, networks, acr, max_age_seconds } = fields;
     set_text(table, "path", path);
     set_text(table, "access", access);
-    for (key, list) in [("methods", methods), ("groups", groups), ("users", users), ("networks", networks), ("acr", acr)]
+    for (key, list) in
+        [("methods", methods), ("groups", groups), ("users", users), ("networks", networks), ("acr", acr)]
     {
         set_list(table, key, list);
     }
@@ -407,7 +408,10 @@ mod tests {
     fn other_keys_and_comments_stay() {
         let mut file = file();
         let known = file.app("wiki").unwrap();
-        assert_eq!((known.other_keys.as_slice(), known.rules[0].other_keys.as_slice()), (&["icon".to_owned()][..], &["scopes".to_owned()][..]));
+        assert_eq!(
+            (known.other_keys.as_slice(), known.rules[0].other_keys.as_slice()),
+            (&["icon".to_owned()][..], &["scopes".to_owned()][..])
+        );
         let fields = AppFields { title: "Our wiki".to_owned(), ..known.fields.clone() };
         assert_eq!(file.set_app("wiki", &fields), Some(vec!["title"]));
         assert_eq!(file.set_app("other", &fields), None);
@@ -451,7 +455,8 @@ mod tests {
         let mut file = file();
         let rule = RuleFields { groups: vec!["all".to_owned()], ..file.app("wiki").unwrap().rules[0].fields.clone() };
         file.set_rule("wiki", Some(0), &rule);
-        let expected = [" access = \"signed_in\"", "-groups = [\"staff\"]", "+groups = [\"all\"]", " scopes = [\"openid\"]"];
+        let expected =
+            [" access = \"signed_in\"", "-groups = [\"staff\"]", "+groups = [\"all\"]", " scopes = [\"openid\"]"];
         assert_eq!(file.difference(), expected);
     }
 }

@@ -27,6 +27,8 @@ mod tls;
 mod trusted_issuers;
 mod upstreams;
 
+pub(crate) use applications_file::{MAX_BYTES as MAX_APPLICATIONS_BYTES, read as read_applications};
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
@@ -38,8 +40,8 @@ use ipnet::IpNet;
 use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
-use super::reference::ConfigText;
 use super::file::{ConfigReader, Section};
+use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,

@@ -8,6 +8,7 @@ mod acme;
 mod app;
 mod app_hosts;
 mod appearance;
+mod applications;
 mod check;
 mod client;
 mod difference;
@@ -51,6 +52,7 @@ pub use app::{
 };
 pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
+pub use applications::{AppFields, ApplicationsFile, EditableApp, EditableRule, RuleFields, SaveError};
 pub use client::DefinedClient;
 pub use difference::Difference;
 pub use directory::{

@@ -64,9 +64,13 @@ pub struct Setting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingSource {
     /// The configuration file, in this line.
-    File { line: usize },
+    File {
+        line: usize,
+    },
     /// The same, but the value is not shown.
-    Hidden { line: usize },
+    Hidden {
+        line: usize,
+    },
     Default,
     /// The value follows from other keys or from the machine.
     Computed,

@@ -76,12 +76,14 @@ pub enum Done {
     KeyRotated,
     MailRetried,
     MailDeleted,
+    /// An application of the gateway was changed.
+    App,
     /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 29] = [
+    const ALL: [(Self, &'static str); 30] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -110,6 +112,7 @@ impl Done {
         (Self::KeyRotated, "key-rotated"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
+        (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -153,6 +156,7 @@ impl Done {
             Self::KeyRotated => t.done_key_rotated(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
+            Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }

@@ -219,6 +219,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/apps/*",         Endpoint::Console(Area::App(AppSection::Access)), "console", GET, Bucket::Pages),
     page("/console/apps/*/sessions", Endpoint::Console(Area::App(AppSection::Sessions)), "console", GET_POST, Bucket::Pages),
     page("/console/apps/*/refusals", Endpoint::Console(Area::App(AppSection::Refusals)), "console", GET, Bucket::Pages),
+    page("/console/apps/*/edit",    Endpoint::Console(Area::EditApp),         "console",    GET_POST, Bucket::Pages),
+    page("/console/apps/*/rule",    Endpoint::Console(Area::EditRule),        "console",    GET,      Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
     page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),

@@ -200,6 +200,8 @@ const RELOADABLE: [&str; 66] = [
     "console.developers",
     "console.admins",
     "console.sign_in_seconds",
+    "console.applications_file",
+    "console.edit_applications",
     "log.filter",
     "form_post.enabled",
 ];

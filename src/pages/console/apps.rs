@@ -172,7 +172,7 @@ impl RefusalLine {
 
 /// Page with the form for the section of a new application.
 ///
-/// The form sends `csrf`, `host`, `upstream`, `name`, `title` and `groups`.
+/// The form sends `csrf`, `once`, `seen`, `host`, `upstream`, `name`, `title` and `groups`.
 #[derive(Template)]
 #[template(path = "console/new_app.html")]
 pub struct NewAppPage<'a> {
@@ -181,6 +181,8 @@ pub struct NewAppPage<'a> {
     pub form: &'a NewAppForm,
     /// Result of the check. `None` before the form was sent.
     pub result: Option<&'a NewAppResult>,
+    /// Digest of the file of applications, if the console can add the application to it.
+    pub seen: Option<&'a str>,
     /// Configuration file of the server.
     pub file: &'a str,
 }

@@ -34,9 +34,7 @@ pub use clients::{
     ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage,
 };
 pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
-pub use edit_app::{
-    AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
-};
+pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};

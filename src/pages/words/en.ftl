@@ -1377,6 +1377,7 @@ event-directory-loss-accepted = Loss of directory accounts accepted
 event-mail-changed = Email queue changed
 event-logout-not-accepted = Client did not accept a sign-out
 event-configuration-reloaded = Configuration reloaded
+event-app-changed = Application changed
 
 # Details of an event in the audit log, if the detail is one of the program's own words.
 detail-wrong-password = Wrong password
@@ -1670,6 +1671,7 @@ app-new-groups = Groups with access (optional)
 app-new-groups-hint = One group per line. Without groups, all signed-in users have access.
 app-new-check = Check
 app-new-input = Enter a host name and the address of a server. Control characters are not allowed.
+app-new-editable-lead = The application is added to the file of applications after a preview.
 app-new-unreadable = The server cannot read its configuration file <code>{ $file }</code>.
 app-new-valid = The section has no errors. Add it at the end of <code>{ $file }</code>, then run <code>sealgate reload</code>.
 app-new-faults = With this section, the configuration file would have these errors:
@@ -1791,3 +1793,4 @@ outbox-kind-notice = Security notice
 done-key-rotated = The new key is published.
 done-mail-retried = The message will be sent in a few seconds.
 done-mail-deleted = The message was deleted.
+done-app = The application was saved, and the configuration was reloaded.

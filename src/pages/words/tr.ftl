@@ -1325,6 +1325,7 @@ event-directory-loss-accepted = Dizindeki hesap kaybı kabul edildi
 event-mail-changed = E-posta kuyruğu değiştirildi
 event-logout-not-accepted = İstemci oturum kapatma bildirimini kabul etmedi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
+event-app-changed = Uygulama değiştirildi
 
 # Olayın yanında gösterilen ayrıntılar.
 detail-wrong-password = Hatalı parola
@@ -1617,6 +1618,7 @@ app-new-groups = Erişebilecek gruplar (isteğe bağlı)
 app-new-groups-hint = Her satıra bir grup yazın. Grup yazmazsanız oturum açan tüm kullanıcılar erişebilir.
 app-new-check = Kontrol et
 app-new-input = Ana makine adını ve sunucunun adresini girin. Denetim karakterleri kullanılamaz.
+app-new-editable-lead = Uygulama, önizlemeden sonra uygulama dosyasına eklenir.
 app-new-unreadable = Sunucu, yapılandırma dosyasını (<code>{ $file }</code>) okuyamıyor.
 app-new-valid = Bölümde hata yok. Bölümü <code>{ $file }</code> dosyasının sonuna ekleyin, ardından <code>sealgate reload</code> komutunu çalıştırın.
 app-new-faults = Bu bölümle yapılandırma dosyasında şu hatalar olur:
@@ -1738,3 +1740,4 @@ outbox-kind-notice = Güvenlik bildirimi
 done-key-rotated = Yeni anahtar yayımlandı.
 done-mail-retried = İleti birkaç saniye içinde gönderilecek.
 done-mail-deleted = İleti silindi.
+done-app = Uygulama kaydedildi ve yapılandırma yeniden yüklendi.

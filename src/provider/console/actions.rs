@@ -23,6 +23,9 @@ pub(super) enum Action {
     RotateKey,
     Mail(MailAction),
     EndAppSession,
+    EditApp(EditAppAction),
+    /// Adds an application to the file of applications.
+    AddApp,
     CheckNewApp,
     CheckAccess,
 }
@@ -76,6 +79,17 @@ pub(super) enum ClientAction {
     Delete,
 }
 
+/// Action on the pages that change an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EditAppAction {
+    Save,
+    /// Removes the application.
+    Remove,
+    /// Changes or adds a rule.
+    SaveRule,
+    RemoveRule,
+}
+
 /// Action on the page for test sign-ins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientTestAction {
@@ -122,6 +136,8 @@ impl Action {
             Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
             Area::App(AppSection::Sessions) => Some(Self::EndAppSession),
+            Area::EditApp => Some(Self::EditApp(EditAppAction::read(form)?)),
+            Area::NewApp if form.has("sure") => Some(Self::AddApp),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::Overview
@@ -134,6 +150,7 @@ impl Action {
             | Area::MailTemplates
             | Area::Apps
             | Area::App(_)
+            | Area::EditRule
             | Area::Settings
             | Area::Audit
             | Area::AuditExport => None,
@@ -197,6 +214,8 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::EditApp(_)
+            | Self::AddApp
             | Self::Mail(Mail::Delete) => Guard::Confirmation,
         }
     }
@@ -228,6 +247,8 @@ impl Action {
             | Self::RotateKey
             | Self::Mail(_)
             | Self::EndAppSession
+            | Self::EditApp(_)
+            | Self::AddApp
             | Self::CheckNewApp
             | Self::CheckAccess => ConsoleRole::Administrator,
         }
@@ -325,6 +346,19 @@ impl ClientAction {
             Self::Approve | Self::RevokeApproval | Self::Level | Self::Logout => ClientSection::Rules,
             Self::Disable | Self::Enable | Self::Delete => ClientSection::Danger,
         }
+    }
+}
+
+impl EditAppAction {
+    /// Reads the action of a form on the pages that change an application.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        let actions = [
+            ("save", Self::Save),
+            ("remove", Self::Remove),
+            ("save-rule", Self::SaveRule),
+            ("remove-rule", Self::RemoveRule),
+        ];
+        named(form, &actions)
     }
 }
 

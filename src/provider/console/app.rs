@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::account::activity::EventNames;
 use crate::console::client::execute;
-use crate::console::{ConsoleUser, check_access, groups, last_segment, segment_before_last};
+use crate::console::{ConsoleUser, check_access, edit_app, groups, last_segment, segment_before_last};
 use crate::request::ProviderRequest as _;
 use crate::visitor;
 use sealgate_admin::command::{Command, SessionCommand};
@@ -99,7 +99,7 @@ pub(super) async fn app_page(
         inside: console_user.inside(ctx),
         app: &line,
         section,
-        is_editable: false,
+        is_editable: edit_app::is_editable(ctx, name).await,
         csrf: &console_user.csrf(ctx),
         open_sessions: &open_sessions,
         next: next.as_deref(),
@@ -117,13 +117,9 @@ pub(super) async fn app_page(
 }
 
 /// Returns some of the open sessions, and the URL of the next ones.
-async fn open_sessions(
-    ctx: &RequestContext<'_>,
-    app: &App,
-) -> Result<(Vec<AppSessionLine>, Option<String>), Failure> {
+async fn open_sessions(ctx: &RequestContext<'_>, app: &App) -> Result<(Vec<AppSessionLine>, Option<String>), Failure> {
     let after = ctx.query()?.one(AFTER)?.and_then(SessionId::parse);
-    let (sessions, next) =
-        ctx.sealgate.store.sessions_at_app(&app.name, after, SESSIONS_PER_PAGE, ctx.now).await?;
+    let (sessions, next) = ctx.sealgate.store.sessions_at_app(&app.name, after, SESSIONS_PER_PAGE, ctx.now).await?;
     let (mut names, mut lines) = (EventNames::default(), Vec::with_capacity(sessions.len()));
     for session in sessions {
         lines.push(AppSessionLine {
@@ -140,11 +136,7 @@ async fn open_sessions(
 /// Ends a session at the application. Also succeeds if it has already ended.
 ///
 /// Ignores the id of a session at another application.
-async fn end_session(
-    ctx: &RequestContext<'_>,
-    console_user: &ConsoleUser,
-    app: &App,
-) -> Result<Response, Failure> {
+async fn end_session(ctx: &RequestContext<'_>, console_user: &ConsoleUser, app: &App) -> Result<Response, Failure> {
     let form = console_user.form(ctx)?;
     let sid = form.one("end")?.and_then(SessionId::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
     if ctx.sealgate.store.app_session(sid).await?.is_some_and(|session| session.value.app == app.name) {

@@ -17,8 +17,7 @@ use sealgate_domain::user::User;
 use sealgate_domain::user_list::{UserList, UserQuery};
 use sealgate_gateway::{Asker, ExplainedToken, Explanation, explain};
 use sealgate_pages::console::{
-    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice,
-    UserLine,
+    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice, UserLine,
 };
 use sealgate_pages::html;
 use sealgate_store::StoreError;
@@ -123,10 +122,8 @@ async fn find_users(ctx: &RequestContext<'_>, text: &str) -> Result<(Vec<UserCho
     let now = ctx.now;
     let selection = list.with(move |list: &UserList| list.select(&query, now)).await?;
     let lines = user_list::lines(ctx, &selection.users).await?;
-    let choice = |line: UserLine| UserChoice {
-        sign_in_name: line.user.sign_in_name().to_owned(),
-        name: line.user.name,
-    };
+    let choice =
+        |line: UserLine| UserChoice { sign_in_name: line.user.sign_in_name().to_owned(), name: line.user.name };
     Ok((lines.into_iter().map(choice).collect(), selection.total))
 }
 

@@ -18,6 +18,7 @@ mod client;
 mod client_test;
 mod clients;
 mod confirmation;
+mod edit_app;
 mod form;
 mod groups;
 mod kept_form;
@@ -73,6 +74,8 @@ pub(super) enum Area {
     MailTemplates,
     Apps,
     App(AppSection),
+    EditApp,
+    EditRule,
     NewApp,
     CheckAccess,
     Settings,
@@ -105,6 +108,8 @@ impl Area {
             | Self::MailTemplates
             | Self::Apps
             | Self::App(_)
+            | Self::EditApp
+            | Self::EditRule
             | Self::NewApp
             | Self::CheckAccess
             | Self::Settings
@@ -139,6 +144,8 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::MailTemplates => mail::templates_page(ctx, &console_user),
         Area::Apps => Ok(app::apps_page(ctx, &console_user).await),
         Area::App(section) => app::app_page(ctx, &console_user, section).await,
+        Area::EditApp => edit_app::edit_page(ctx, &console_user).await,
+        Area::EditRule => edit_app::rule_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
         Area::Settings => Ok(settings_page(ctx, &console_user)),
