@@ -50,6 +50,8 @@ pub struct AppPage<'a> {
     pub section: AppSection,
     /// Whether the console can change the application.
     pub is_editable: bool,
+    /// Whether the console can change applications, but not this one.
+    pub is_configured: bool,
     /// CSRF token of the section's form.
     pub csrf: &'a str,
     /// Some of the open sessions, with the URL of the next ones if there may be more.

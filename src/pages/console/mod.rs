@@ -31,7 +31,8 @@ pub use check_access::{
     AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice,
 };
 pub use clients::{
-    ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage,
+    ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
+    ClientsPage, NewClientPage,
 };
 pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
 pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};

@@ -130,11 +130,6 @@ impl AppSection {
         }
     }
 
-    /// Returns the sections in the menu.
-    pub(super) fn menu(is_editable: &bool) -> &'static [Self] {
-        if *is_editable { &Self::ALL } else { &Self::ALL[..3] }
-    }
-
     pub(super) fn address(&self, inside: &Inside<'_>, app: &str) -> String {
         inside.address(&self.page(app))
     }

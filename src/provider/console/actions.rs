@@ -76,6 +76,12 @@ pub(super) enum ClientAction {
     Level,
     /// Sets where the client receives logout tokens.
     Logout,
+    /// Sets consent rule, limit and owner.
+    SetRules,
+    /// Ends the access that one user has given.
+    EndGrant,
+    /// Ends all grants of the client.
+    EndGrants,
     Delete,
 }
 
@@ -179,7 +185,7 @@ impl Action {
             | Self::RegisterClient
             | Self::EndAppSession
             | Self::User(User::SetAppLogin | User::EndAccess | User::WithdrawInvitation)
-            | Self::Client(Client::Logout)
+            | Self::Client(Client::Logout | Client::EndGrant)
             | Self::ClientTest(Test::SwitchOn | Test::SwitchOff) => Guard::RecentSignIn,
             Self::User(
                 User::Save
@@ -211,6 +217,8 @@ impl Action {
                 | Client::Approve
                 | Client::RevokeApproval
                 | Client::Level
+                | Client::SetRules
+                | Client::EndGrants
                 | Client::Delete,
             )
             | Self::RotateKey
@@ -239,7 +247,16 @@ impl Action {
             | Self::ClientTest(_) => ConsoleRole::Developer,
             // A developer must not vouch for a client, or lower the level that an administrator set. The
             // server sends requests to the URI for logout tokens.
-            Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
+            // Only administrators see which users have given access.
+            Self::Client(
+                Client::Approve
+                | Client::RevokeApproval
+                | Client::Level
+                | Client::Logout
+                | Client::SetRules
+                | Client::EndGrant
+                | Client::EndGrants,
+            )
             | Self::AddUser
             | Self::User(_)
             | Self::Bulk(_)
@@ -318,6 +335,9 @@ impl GroupAction {
 impl ClientAction {
     /// Reads the action of a form on the page of a client.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        if form.has("grant") {
+            return Ok(Self::EndGrant);
+        }
         let actions = [
             ("save", Self::Save),
             ("rotate", Self::Rotate),
@@ -331,6 +351,8 @@ impl ClientAction {
             ("revoke-approval", Self::RevokeApproval),
             ("level", Self::Level),
             ("logout", Self::Logout),
+            ("set-rules", Self::SetRules),
+            ("end-grants", Self::EndGrants),
             ("delete", Self::Delete),
         ];
         named(form, &actions)
@@ -343,7 +365,8 @@ impl ClientAction {
             Self::Rotate | Self::AddSecret | Self::RemoveSecret | Self::SetKeys | Self::UseSecret => {
                 ClientSection::Secrets
             }
-            Self::Approve | Self::RevokeApproval | Self::Level | Self::Logout => ClientSection::Rules,
+            Self::Approve | Self::RevokeApproval | Self::Level | Self::Logout | Self::SetRules => ClientSection::Rules,
+            Self::EndGrant | Self::EndGrants => ClientSection::Grants,
             Self::Disable | Self::Enable | Self::Delete => ClientSection::Danger,
         }
     }

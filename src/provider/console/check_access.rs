@@ -200,7 +200,7 @@ fn is_absolute(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
 }
 
-async fn find(ctx: &RequestContext<'_>, user_ref: &UserRef) -> Result<Option<User>, StoreError> {
+pub(super) async fn find(ctx: &RequestContext<'_>, user_ref: &UserRef) -> Result<Option<User>, StoreError> {
     let store = &ctx.sealgate.store;
     match user_ref {
         UserRef::Sub(sub) => store.user(*sub).await,

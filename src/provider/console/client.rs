@@ -9,30 +9,32 @@ use super::actions::{Action, ClientAction};
 use super::confirmation::{Question, Target};
 use super::form::own_redirect_uri;
 use super::owners::Owners;
-use super::{confirmation, form, kept_form};
+use super::{check_access, client_grants, confirmation, form, kept_form};
 use crate::console::{ConsoleUser, last_segment, segment_before_last};
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
-use sealgate_admin::arguments::SecretExpiry;
+use sealgate_admin::arguments::{SecretExpiry, Setting};
 use sealgate_admin::client_settings::ClientSettings;
-use sealgate_admin::command::{ClientCommand, Command, SecretCommand};
-use sealgate_admin::{Answer, CommandContext, CommandError};
+use sealgate_admin::command::{ClientCommand, Command, GrantCommand, GrantsOf, SecretCommand};
+use sealgate_admin::{Answer, CommandContext, CommandError, UserRef};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assertion_source::{AssertionSource, ClientJwks};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
+use sealgate_domain::client::{Client, ClientId, ConsentRule, MAX_SECRETS};
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::shown_client::{ClientPart, ShownClient};
 use sealgate_pages::console::{
-    ClientForm, ClientPage, ClientRefusal, ClientSection, ConfirmDetail, ConfirmLabel, GuardedChange,
+    ClientForm, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ConfirmDetail, ConfirmLabel,
+    GuardedChange,
 };
 use sealgate_pages::{Done, Problem, html};
 
@@ -93,6 +95,17 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         }
         ClientAction::Level => set_level(ctx, console_user, &id, &form).await,
         ClientAction::Logout => set_logout(ctx, console_user, &client, &form).await,
+        ClientAction::SetRules => set_rules(ctx, console_user, &client, &form).await,
+        ClientAction::EndGrant => {
+            client_grants::end(ctx, console_user, &client, &form).await?;
+            let page = ClientSection::Grants.page(client.id.path_segment());
+            Ok(Response::see_other(&visitor::done(ctx, &page, Done::Withdrawn)))
+        }
+        ClientAction::EndGrants => {
+            execute(ctx, console_user, Command::Grant(GrantCommand::RevokeAll(GrantsOf::of_client(id)))).await?;
+            let page = ClientSection::Grants.page(client.id.path_segment());
+            Ok(Response::see_other(&visitor::done(ctx, &page, Done::Client)))
+        }
         ClientAction::Delete => {
             command(ctx, console_user, action, ClientCommand::Delete(id.into()), Done::ClientDeleted).await
         }
@@ -131,7 +144,8 @@ fn simple_question<'a>(
     form: &Params,
 ) -> Result<Option<Question<'a>>, Failure> {
     let change = match action {
-        ClientAction::Save | ClientAction::Logout => return Ok(None),
+        ClientAction::Save | ClientAction::Logout | ClientAction::SetRules | ClientAction::EndGrant => return Ok(None),
+        ClientAction::EndGrants => GuardedChange::EndGrants,
         ClientAction::Rotate => GuardedChange::RotateSecret,
         ClientAction::AddSecret => GuardedChange::AddSecret,
         ClientAction::RemoveSecret => GuardedChange::RemoveSecret,
@@ -413,6 +427,52 @@ async fn set_logout(
     set(ctx, console_user, ClientAction::Logout, &client.id, settings).await
 }
 
+/// Sets the consent rule, the limit at the token endpoint and the owner, after a confirmation.
+async fn set_rules(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let text = |name| -> Result<&str, Failure> { Ok(form.one(name)?.unwrap_or_default().trim()) };
+    let is_consent_implied = text("consent")? == "implied";
+    let (token_limit, owner) = (text("token_limit")?, text("owner")?);
+    let limit = if token_limit.is_empty() { Ok(None) } else { RateLimit::parse(token_limit).map(Some) };
+    let user = match owner {
+        "" => Ok(None),
+        owner => match UserRef::parse(owner) {
+            Some(user_ref) if check_access::find(ctx, &user_ref).await?.is_some() => Ok(Some(user_ref)),
+            _ => Err(()),
+        },
+    };
+    let (Ok(limit), Ok(user)) = (limit, user) else {
+        let rules =
+            ClientRulesForm { is_consent_implied, token_limit: token_limit.to_owned(), owner: owner.to_owned() };
+        let notes = ClientNotes {
+            refused: Some(ClientRefusal::Rules),
+            rules: Some(rules),
+            ..ClientNotes::of(ClientSection::Rules)
+        };
+        return show(ctx, console_user, client, &notes).await;
+    };
+    let owner_setting = (owner != text("shown_owner")?).then(|| user.map_or(Setting::Removed, Setting::Set));
+    if !confirmation::is_confirmed(form) {
+        let or_dash = |text: &str| vec![if text.is_empty() { "–".to_owned() } else { text.to_owned() }];
+        let consent = if is_consent_implied { "implied" } else { "ask" };
+        let section = ClientSection::Rules.page(client.id.path_segment());
+        let target = Target::client(client, page_of(&client.id)).from_section(section);
+        let question = Question::new(GuardedChange::SetClientRules, target).with(details([
+            (ConfirmLabel::ConsentRule, vec![consent.to_owned()]),
+            (ConfirmLabel::TokenLimit, or_dash(token_limit)),
+            (ConfirmLabel::Owner, or_dash(owner)),
+        ]));
+        return Ok(confirmation::page(ctx, console_user, form, &question));
+    }
+    let consent = if is_consent_implied { ConsentRule::Implied } else { ConsentRule::Ask };
+    let settings = Box::new(ClientSettings::of_rules(consent, limit, owner_setting));
+    set(ctx, console_user, ClientAction::SetRules, &client.id, settings).await
+}
+
 async fn set(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -476,6 +536,8 @@ pub(super) struct ClientNotes<'a> {
     result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
+    /// Form with the rules as typed, after a refusal.
+    rules: Option<ClientRulesForm>,
     /// Keys as typed, after a refusal.
     typed_keys: Option<&'a str>,
     /// Parts that have changed since the page with the form was shown, so that the form changed
@@ -502,6 +564,11 @@ fn jwks_of(client: &Client) -> String {
     }
 }
 
+/// Formats a limit as the form sends it.
+fn limit_text(limit: RateLimit) -> String {
+    limit.requests().map_or_else(|| "none".to_owned(), |requests| requests.to_string())
+}
+
 async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -519,6 +586,19 @@ async fn page(
     notes: &ClientNotes<'_>,
 ) -> Result<Response, Failure> {
     let owner = Owners::default().of(ctx, client).await?;
+    let (grants, next) = match notes.section {
+        ClientSection::Grants => client_grants::lines(ctx, client).await?,
+        _ => (Vec::new(), None),
+    };
+    let stored_rules = || ClientRulesForm {
+        is_consent_implied: client.consent == ConsentRule::Implied,
+        token_limit: client.token_limit.map(limit_text).unwrap_or_default(),
+        owner: match &owner {
+            Some(ClientOwner::Active { name, .. } | ClientOwner::WithoutAccess { name, .. }) => name.clone(),
+            Some(ClientOwner::Deleted) | None => String::new(),
+        },
+    };
+    let rules = notes.rules.clone().unwrap_or_else(stored_rules);
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
@@ -538,6 +618,9 @@ async fn page(
         changed: &notes.changed,
         seen: &ShownClient::of(client).to_string(),
         owner: owner.as_ref(),
+        rules: &rules,
+        grants: &grants,
+        next: next.as_deref(),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -15,6 +15,7 @@ mod audit;
 mod bulk;
 mod check_access;
 mod client;
+mod client_grants;
 mod client_test;
 mod clients;
 mod confirmation;
