@@ -11,6 +11,7 @@ mod appearance;
 mod applications;
 mod check;
 mod client;
+mod console;
 mod difference;
 mod directory;
 mod disk;
@@ -54,6 +55,7 @@ pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
 pub use applications::{AppFields, ApplicationsFile, EditableApp, EditableRule, RuleFields, SaveError};
 pub use client::DefinedClient;
+pub use console::{Console, UserManagers};
 pub use difference::Difference;
 pub use directory::{
     DirectoryAccount, DirectoryGroups, DirectoryKind, DirectorySecurity, DirectoryServer, DirectorySettings,
@@ -74,7 +76,7 @@ pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
+    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
     FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokenKeyUse, TokensConfig, days_left,

@@ -191,12 +191,16 @@ impl ClientPage<'_> {
         self.inside.address(&section.page(self.client.id.path_segment()))
     }
 
-    /// Returns the sections that this client has for the signed-in administrator or developer.
+    /// Returns the sections that this client has for the user.
     fn sections(&self) -> impl Iterator<Item = ClientSection> {
-        let is_administrator = self.inside.is_for_administrators();
-        ClientSection::ALL
-            .into_iter()
-            .filter(move |section| section.fits(self.client) && (is_administrator || !section.is_for_administrators()))
+        ClientSection::ALL.into_iter().filter(|section| {
+            section.fits(self.client)
+                && match section {
+                    ClientSection::Rules => self.inside.is_for_administrators(),
+                    ClientSection::Grants => self.inside.reads_everything(),
+                    _ => true,
+                }
+        })
     }
 
     fn has_too_many_secrets(&self) -> bool {

@@ -9,8 +9,10 @@ mod confirm;
 mod edit_app;
 mod form;
 mod groups;
+mod invite;
 mod mail;
 mod overview;
+mod roles;
 mod sections;
 mod snippets;
 mod user_list;
@@ -38,6 +40,7 @@ pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, Owned
 pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
 pub use sections::{AppSection, ClientSection, UserSection};

@@ -96,11 +96,6 @@ impl ClientSection {
             Self::Rules | Self::Danger => !client.from_configuration,
         }
     }
-
-    /// Returns whether only administrators may open the section.
-    pub const fn is_for_administrators(self) -> bool {
-        matches!(self, Self::Rules | Self::Grants)
-    }
 }
 
 /// Section of an application's page.

@@ -6,14 +6,16 @@
 use super::Area;
 use crate::accesses;
 use sealgate_core::web::failure::Failure;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
+use sealgate_pages::Problem;
 use sealgate_pages::console::{AppSection, BulkAction, ClientSection, UserSection};
-use sealgate_pages::{ConsoleRole, Problem};
 
 /// Action of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     AddUser,
+    InviteUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
@@ -133,6 +135,7 @@ impl Action {
     pub(super) fn read(area: Area, form: &Params) -> Result<Self, Failure> {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
+            Area::Invite => Some(Self::InviteUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
@@ -205,6 +208,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
                 Client::Rotate
@@ -228,9 +232,11 @@ impl Action {
         }
     }
 
-    /// Returns the lowest role that may make the action. Developers reach only their own clients.
-    pub(super) fn least_role(self) -> ConsoleRole {
-        use ClientAction as Client;
+    /// Returns the roles that may make the action: one of them is enough. Auditors never do, except for
+    /// actions that only read. Developers reach only their own clients, and user managers only the
+    /// users that they manage.
+    pub(super) fn roles(self) -> ConsoleRoles {
+        use {ClientAction as Client, UserAction as User};
         match self {
             Self::RegisterClient
             | Self::Client(
@@ -244,10 +250,26 @@ impl Action {
                 | Client::Enable
                 | Client::Delete,
             )
-            | Self::ClientTest(_) => ConsoleRole::Developer,
+            | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
+            Self::AddUser
+            | Self::User(
+                User::Save
+                | User::SaveProfile
+                | User::Revoke
+                | User::Disable
+                | User::Enable
+                | User::ResetPassword
+                | User::SendResetLink
+                | User::ResendInvitation
+                | User::WithdrawInvitation
+                | User::UnblockFactors
+                | User::ResetFactors
+                | User::EndAccess,
+            )
+            | Self::Bulk(_) => ConsoleRoles::USER_EDITORS,
             // A developer must not vouch for a client, or lower the level that an administrator set. The
-            // server sends requests to the URI for logout tokens.
-            // Only administrators see which users have given access.
+            // server sends requests to the URI for logout tokens. A password at an application is an account
+            // there, which rules of the application's operator may give more access than a group.
             Self::Client(
                 Client::Approve
                 | Client::RevokeApproval
@@ -257,17 +279,17 @@ impl Action {
                 | Client::EndGrant
                 | Client::EndGrants,
             )
-            | Self::AddUser
-            | Self::User(_)
-            | Self::Bulk(_)
+            // A deletion cannot be undone.
+            | Self::User(User::Delete | User::SetAppLogin)
+            | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Mail(_)
             | Self::EndAppSession
             | Self::EditApp(_)
             | Self::AddApp
-            | Self::CheckNewApp
-            | Self::CheckAccess => ConsoleRole::Administrator,
+            | Self::CheckNewApp => ConsoleRoles::ADMINISTRATORS,
+            Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
 }

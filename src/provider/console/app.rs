@@ -95,13 +95,13 @@ pub(super) async fn app_page(
     let users: BTreeSet<String> = app.routes.iter().flat_map(|route| &route.users).map(RuleUser::text).collect();
     let is_open = |route: &&Route| route.access != Access::Public && route.groups.is_empty() && route.users.is_empty();
     let url = if line.address.contains('*') { String::new() } else { format!("{}/", line.address) };
-    let is_editable = edit_app::is_editable(ctx, name).await;
+    let is_editable = console_user.is_administrator() && edit_app::is_editable(ctx, name).await;
     let page = AppPage {
         inside: console_user.inside(ctx),
         app: &line,
         section,
         is_editable,
-        is_configured: !is_editable && edit_app::editable_file(ctx).is_some(),
+        is_configured: console_user.is_administrator() && !is_editable && edit_app::editable_file(ctx).is_some(),
         csrf: &console_user.csrf(ctx),
         open_sessions: &open_sessions,
         next: next.as_deref(),

@@ -45,10 +45,7 @@ use sealgate_pages::console::{
 use sealgate_pages::{AppLoginFault, Done, Problem, html};
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let user = match Subject::parse(last_segment(ctx)) {
-        Some(subject) => ctx.sealgate.store.user(subject).await?,
-        None => None,
-    };
+    let user = find(ctx, last_segment(ctx)).await?;
     let Some(user) = user else { return absent(ctx, console_user).await };
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
@@ -113,17 +110,22 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
 }
 
+/// Returns the user of a page and of its sections.
+async fn find(ctx: &RequestContext<'_>, segment: &str) -> Result<Option<User>, Failure> {
+    Ok(match Subject::parse(segment) {
+        Some(subject) => ctx.sealgate.store.user(subject).await?,
+        None => None,
+    })
+}
+
 /// Shows a section of the user's page other than the first. Its forms go to the user's own URL.
 pub(super) async fn section_page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     section: UserSection,
 ) -> Result<Response, Failure> {
-    let user = match Subject::parse(segment_before_last(ctx)) {
-        Some(subject) => ctx.sealgate.store.user(subject).await?,
-        None => None,
-    };
-    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let user =
+        find(ctx, segment_before_last(ctx)).await?.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     show_section(ctx, console_user, &user, section).await
 }
 
