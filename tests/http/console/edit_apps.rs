@@ -1,6 +1,7 @@
 //! Tests changes of applications in the console: what the form can write, the check, the confirmation,
 //! changes of others, a failing disk and a refused reload.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use sealgate_config::Config;
 use sealgate_core::reload::{PendingReload, Reload, ReloadFault, ReloadRequest};
 
 use super::*;
+use crate::support::form_action;
 
 const EDIT: &str = "/console/apps/wiki/edit";
 const RULE: &str = "/console/apps/wiki/rule";
@@ -117,6 +119,15 @@ fn rule_of<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [&fields[..], changes].concat()
 }
 
+/// Submits the first form of a page. The page may have a second form with the same hidden fields.
+async fn send(browser: &Browser<'_>, page: &Reply, fields: &[(&str, &str)]) -> Reply {
+    let hidden: BTreeMap<String, String> = hidden_fields(page.text()).into_iter().collect();
+    let hidden = hidden.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let all: Vec<(&str, &str)> = hidden.chain(fields.iter().copied()).collect();
+    let reply = browser.post(&form_action(page.text()), &all).await;
+    browser.follow(reply).await
+}
+
 fn is_preview(page: &Reply) -> bool {
     page.text().contains("id=\"difference\"") && page.text().contains("id=\"confirm\"")
 }
@@ -127,7 +138,7 @@ async fn a_change_is_shown_checked_saved_and_reloaded() {
     let anna = signed_in(&world.provider, ANNA).await;
     let page = anna.get(EDIT).await;
     assert!(page.text().contains("pass_headers") && page.text().contains("value=\"wiki.test\""), "{page:?}");
-    let preview = anna.submit(&page, &settings_of(&[("title", "Our \"wiki\""), ("description", "All of it")])).await;
+    let preview = send(&anna, &page, &settings_of(&[("title", "Our \"wiki\""), ("description", "All of it")])).await;
     assert!(is_preview(&preview), "{preview:?}");
     assert!(preview.text().contains("+title = &#39;Our &#34;wiki&#34;&#39;"), "{preview:?}");
     assert_eq!((world.text(), world.reloads()), (APPS.to_owned(), 0));
@@ -145,16 +156,16 @@ async fn a_change_is_shown_checked_saved_and_reloaded() {
     // A rule is changed, and one is added and removed.
     let page = anna.get(&format!("{RULE}?at=0")).await;
     assert!(page.text().contains("scopes") && page.text().contains(">staff</textarea>"), "{page:?}");
-    let preview = anna.submit(&page, &rule_of(&[("groups", "staff\r\nops"), ("max_age_seconds", "300")])).await;
+    let preview = send(&anna, &page, &rule_of(&[("groups", "staff\r\nops"), ("max_age_seconds", "300")])).await;
     anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(world.text().contains("groups = [\"staff\", \"ops\"]\n"), "{}", world.text());
     assert!(world.text().contains("max_age_seconds = 300\n"), "{}", world.text());
     let page = anna.get(RULE).await;
-    let preview = anna.submit(&page, &rule_of(&[("path", "/admin/"), ("groups", "admins")])).await;
+    let preview = send(&anna, &page, &rule_of(&[("path", "/admin/"), ("groups", "admins")])).await;
     anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(world.text().ends_with("path = \"/admin/\"\naccess = \"signed_in\"\ngroups = [\"admins\"]\n"));
     let page = anna.get(&format!("{RULE}?at=1")).await;
-    let preview = anna.submit(&page, &[("action", "remove-rule")]).await;
+    let preview = send(&anna, &page, &[("action", "remove-rule")]).await;
     assert!(is_preview(&preview) && preview.text().contains("-path = &#34;/admin/&#34;"), "{preview:?}");
     anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(!world.text().contains("/admin/") && world.reloads() == 4, "{}", world.text());
@@ -178,18 +189,18 @@ async fn an_application_is_added_and_removed() {
     let anna = signed_in(&world.provider, ANNA).await;
     let page = anna.get(NEW).await;
     let new = [("host", "Chat.test"), ("upstream", "http://127.0.0.1:8082/"), ("groups", "ops")];
-    let preview = anna.submit(&page, &new).await;
+    let preview = send(&anna, &page, &new).await;
     assert!(is_preview(&preview) && world.text() == APPS, "{preview:?}");
     let page = anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(world.text().starts_with(APPS) && world.text().contains("name = \"chat\"\n"), "{}", world.text());
     assert_eq!(page.status, 200, "{page:?}");
     for upstream in ["unix:/run/sealgate/admin.sock", "/etc/passwd"] {
         let page = anna.get(NEW).await;
-        let page = anna.submit(&page, &[("host", "a.test"), ("upstream", upstream)]).await;
+        let page = send(&anna, &page, &[("host", "a.test"), ("upstream", upstream)]).await;
         assert!(page.text().contains("Enter a host name and the address"), "{page:?}");
     }
     let page = anna.get("/console/apps/chat/edit").await;
-    let preview = anna.submit(&page, &[("action", "remove")]).await;
+    let preview = send(&anna, &page, &[("action", "remove")]).await;
     assert!(is_preview(&preview) && preview.text().contains("-name = &#34;chat&#34;"), "{preview:?}");
     let list = anna.submit(&preview, &[("sure", "yes")]).await;
     assert_eq!((list.status, world.text().trim_end(), world.reloads()), (200, APPS.trim_end(), 2));
@@ -248,33 +259,33 @@ async fn a_form_writes_only_its_keys() {
         &[("upstreams", "http://127.0.0.1:9\nunix:/x")],
     ] {
         let page = anna.get(EDIT).await;
-        let page = anna.submit(&page, &settings_of(changes)).await;
+        let page = send(&anna, &page, &settings_of(changes)).await;
         assert!(page.text().contains("id=\"edit-problem\"") && !is_preview(&page), "{changes:?}: {page:?}");
     }
     // Values that the configuration refuses are errors of the check.
     for changes in [&[("host", "a b")][..], &[("host", "\"]\"")], &[("upstreams", "http://u:p@127.0.0.1")]] {
         let page = anna.get(EDIT).await;
-        let page = anna.submit(&page, &settings_of(changes)).await;
+        let page = send(&anna, &page, &settings_of(changes)).await;
         assert!(page.text().contains("id=\"app-change-faults\"") && !is_preview(&page), "{changes:?}: {page:?}");
-        let sent = anna.submit(&page, &[("sure", "yes")]).await;
+        let sent = send(&anna, &page, &[("sure", "yes")]).await;
         assert!(sent.text().contains("id=\"app-change-faults\""), "{sent:?}");
     }
     for changes in [&[("access", "admin")][..], &[("networks", "10.0.0.0/99")], &[("users", "x\"]")]] {
         let page = anna.get(&format!("{RULE}?at=0")).await;
-        let page = anna.submit(&page, &rule_of(changes)).await;
+        let page = send(&anna, &page, &rule_of(changes)).await;
         assert!(page.text().contains("id=\"app-change-faults\""), "{changes:?}: {page:?}");
     }
     assert_eq!((world.text(), world.reloads()), (APPS.to_owned(), 0));
     // Other fields are ignored.
     let more = [("title", "T"), ("login", "x"), ("pass_headers", "X-Evil"), ("name", "evil"), ("icon", "/etc/passwd")];
     let page = anna.get(EDIT).await;
-    let preview = anna.submit(&page, &settings_of(&more)).await;
+    let preview = send(&anna, &page, &settings_of(&more)).await;
     anna.submit(&preview, &[("sure", "yes")]).await;
     let expected = APPS.replace("[\"X-Kept\"]\n", "[\"X-Kept\"]\ntitle = \"T\"\n");
     assert_eq!(world.text(), expected);
     // The only rule cannot be removed: the application would be open to all users.
     let page = anna.get(&format!("{RULE}?at=0")).await;
-    let page = anna.submit(&page, &[("action", "remove-rule")]).await;
+    let page = send(&anna, &page, &[("action", "remove-rule")]).await;
     assert!(page.text().contains("its only rule cannot be removed"), "{page:?}");
     assert_eq!(world.text(), expected);
 }
@@ -285,17 +296,17 @@ async fn a_change_of_others_and_a_repeated_form_change_nothing() {
     let anna = signed_in(&world.provider, ANNA).await;
     let open = anna.get(EDIT).await;
     let title = settings_of(&[("title", "T")]);
-    let preview = anna.submit(&open, &title).await;
+    let preview = send(&anna, &open, &title).await;
     let theirs = format!("{APPS}# Theirs.\n");
     fs::write(world.path(), &theirs).unwrap();
-    let page = anna.submit(&open, &title).await;
+    let page = send(&anna, &open, &title).await;
     assert!(page.text().contains("because the file has changed"), "{page:?}");
     let page = anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(page.text().contains("has changed in the meantime"), "{page:?}");
     assert_eq!((world.text(), world.reloads()), (theirs, 0));
 
     let page = anna.get(EDIT).await;
-    let preview = anna.submit(&page, &title).await;
+    let preview = send(&anna, &page, &title).await;
     for _ in 0..2 {
         let page = anna.submit(&preview, &[("sure", "yes")]).await;
         assert!(page.text().contains("The application was saved"), "{page:?}");
@@ -307,7 +318,7 @@ async fn a_change_of_others_and_a_repeated_form_change_nothing() {
     let text = fs::read_to_string(&main).unwrap();
     fs::write(&main, format!("{text}\n[pages]\noperator = \"New\"\n")).unwrap();
     let page = anna.get(EDIT).await;
-    let page = anna.submit(&page, &settings_of(&[("title", "U")])).await;
+    let page = send(&anna, &page, &settings_of(&[("title", "U")])).await;
     assert!(page.text().contains("pages.operator: this change is not applied yet"), "{page:?}");
 }
 
@@ -317,7 +328,7 @@ async fn a_failing_disk_and_a_refused_reload_lose_nothing() {
     let anna = signed_in(&world.provider, ANNA).await;
     let title = settings_of(&[("title", "T")]);
     let page = anna.get(EDIT).await;
-    let preview = anna.submit(&page, &title).await;
+    let preview = send(&anna, &page, &title).await;
     // The temporary file cannot be created.
     let new = world.directory.path().join("applications.toml.new");
     fs::create_dir(&new).unwrap();
@@ -327,7 +338,7 @@ async fn a_failing_disk_and_a_refused_reload_lose_nothing() {
 
     world.reload.refuses.store(true, Ordering::Relaxed);
     let page = anna.get(EDIT).await;
-    let preview = anna.submit(&page, &title).await;
+    let preview = send(&anna, &page, &title).await;
     let page = anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(page.text().contains("the listener is busy") && world.text() == APPS, "{page:?}");
     assert_eq!(world.reloads(), 0);
