@@ -159,16 +159,14 @@ async fn change(
         }
         EditAppAction::SaveRule => rule_fields(&rule_form).and_then(|fields| {
             let what = if is_new { "added" } else { "changed" };
-            match file.set_rule(&app.name, at, &fields) {
-                true => Ok(format!("rule {} {what}", fields.path)),
-                false => Err(EditProblem::Changed),
-            }
+            let is_set = file.set_rule(&app.name, at, &fields);
+            is_set.then(|| format!("rule {} {what}", fields.path)).ok_or(EditProblem::Changed)
         }),
         EditAppAction::RemoveRule => match at.map(|at| (at, app.rules.get(at))) {
-            Some((at, Some(rule))) => match file.remove_rule(&app.name, at) {
-                true => Ok(format!("rule {} removed", rule.fields.path)),
-                false => Err(EditProblem::LastRule),
-            },
+            Some((at, Some(rule))) => {
+                let is_removed = file.remove_rule(&app.name, at);
+                is_removed.then(|| format!("rule {} removed", rule.fields.path)).ok_or(EditProblem::LastRule)
+            }
             _ => Err(EditProblem::Changed),
         },
     };
