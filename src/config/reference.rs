@@ -3,15 +3,19 @@
 //! Defaults and descriptions are those of `conf/sealgate.toml`, from which the reference is
 //! generated. Tests compare that file with the keys and the defaults of the program.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::difference::{current, needs_restart};
+use super::difference::{current, needs_restart, pointer};
 use super::file::without_numbers;
 use super::settings::Config;
+use sealgate_domain::secret::{SecretHash, base64url};
 
 const DOCUMENTED_FILE: &str = include_str!("../../conf/sealgate.toml");
 
@@ -153,41 +157,51 @@ struct Written<'t> {
     path: String,
     line: usize,
     text: &'t str,
+    /// Documented key that describes it.
+    key: &'static str,
 }
 
+/// Section, and the number of the element if it is a list.
+type Place = (&'static str, Option<usize>);
+
 impl Config {
-    /// Returns all settings: first those of each section in the order of the documentation. The
-    /// elements of a list have the keys that the file sets, in the order of the file, and then the
-    /// others.
+    /// Returns all settings: those of each section in the order of the documentation. The elements
+    /// of a list have the keys that the file sets, in the order of the file, and then the others.
     pub fn settings(&self) -> Vec<Setting> {
-        let mut written = Vec::new();
-        let (root, _) = DeTable::parse_recoverable(&self.text.0);
-        collect(&self.text.0, "", root.get_ref(), &mut written);
+        let written = written(&self.text.0);
         let effective = current(self);
         let mut settings = Vec::new();
         for section in section_names() {
-            let elements = written.iter().filter_map(|value| element_of(&value.path, section)).max();
-            if let Some(last) = elements {
-                for element in 0..=last {
-                    let mut of_element = settings_of(section, Some(element), &written, &effective);
-                    of_element.sort_by_key(|setting| match setting.source {
-                        SettingSource::File { line } | SettingSource::Hidden { line } => line,
-                        _ => usize::MAX,
-                    });
-                    settings.append(&mut of_element);
-                }
-            } else {
-                settings.append(&mut settings_of(section, None, &written, &effective));
+            let elements: Vec<&Place> =
+                written.keys().filter(|place| place.0 == section && place.1.is_some()).collect();
+            if elements.is_empty() {
+                let values = written.get(&(section, None)).map_or(&[][..], Vec::as_slice);
+                settings.append(&mut settings_of((section, None), values, &effective));
+            }
+            for place in elements {
+                let values = written.get(place).map_or(&[][..], Vec::as_slice);
+                let mut of_element = settings_of(*place, values, &effective);
+                of_element.sort_by_key(|setting| setting.source.line().unwrap_or(usize::MAX));
+                settings.append(&mut of_element);
             }
         }
         settings
     }
 
-    /// Returns a hash of the content of the file and of the files that it contains by name.
+    /// Returns a hash of the text of the file and of the settings that follow from it.
     pub fn fingerprint(&self) -> String {
-        use sealgate_domain::secret::{SecretHash, base64url};
         let content = format!("{}\0{}\0{:?}", self.text.0, current(self), self.apps);
         base64url(SecretHash::for_secret(content.as_bytes()).as_bytes())
+    }
+}
+
+impl SettingSource {
+    /// Returns the line of the file that sets the key.
+    pub fn line(self) -> Option<usize> {
+        match self {
+            Self::File { line } | Self::Hidden { line } => Some(line),
+            Self::Default | Self::Computed | Self::Unset => None,
+        }
     }
 }
 
@@ -196,21 +210,7 @@ fn element_of(path: &str, section: &str) -> Option<usize> {
     path.strip_prefix(section)?.strip_prefix('[')?.split(']').next()?.parse().ok()
 }
 
-fn settings_of(
-    section: &'static str,
-    element: Option<usize>,
-    written: &[Written<'_>],
-    effective: &Value,
-) -> Vec<Setting> {
-    let root = element.map_or_else(|| section.to_owned(), |number| format!("{section}[{number}]"));
-    let inside: Vec<(&Written<'_>, String)> = written
-        .iter()
-        .filter(|value| match section {
-            "" => section_of(&value.path).is_empty() && DOCUMENTED.iter().any(|known| known.key == value.path),
-            _ => value.path.strip_prefix(root.as_str()).is_some_and(|rest| rest.starts_with('.')),
-        })
-        .map(|value| (value, without_numbers(&value.path)))
-        .collect();
+fn settings_of((section, element): Place, written: &[Written<'_>], effective: &Value) -> Vec<Setting> {
     let mut settings = Vec::new();
     for known in DOCUMENTED.iter().filter(|known| section_of(known.key) == section) {
         let setting = |path: String, value: Option<String>, source| Setting {
@@ -223,19 +223,23 @@ fn settings_of(
             description: &known.description,
             needs_restart: needs_restart(known.key),
         };
-        let before = settings.len();
-        for (value, _) in inside.iter().filter(|(_, key)| documented_as(key) == Some(known.key)) {
+        let mut is_set = false;
+        for value in written.iter().filter(|value| value.key == known.key) {
             let line = value.line;
+            is_set = true;
             settings.push(if HIDDEN.contains(&known.key) {
                 setting(value.path.clone(), None, SettingSource::Hidden { line })
             } else {
                 setting(value.path.clone(), Some(shown(value.text)), SettingSource::File { line })
             });
         }
-        if settings.len() > before {
+        if is_set {
             continue;
         }
-        let path = known.key.strip_prefix(section).map_or_else(|| known.key.to_owned(), |rest| format!("{root}{rest}"));
+        let path = match element {
+            Some(number) => known.key.replacen(section, &format!("{section}[{number}]"), 1),
+            None => known.key.to_owned(),
+        };
         let computed = || element.is_none().then(|| rendered(effective, known.key)).flatten();
         settings.push(match known.default {
             Some(default) => setting(path, Some(default.to_owned()), SettingSource::Default),
@@ -249,36 +253,62 @@ fn settings_of(
 }
 
 /// Returns the documented key that describes a key: itself, or the table that contains it.
-fn documented_as(key: &str) -> Option<&'static str> {
-    let contains = |known: &&DocumentedKey| {
-        key.strip_prefix(known.key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    DOCUMENTED.iter().filter(contains).map(|known| known.key).max_by_key(|known| known.len())
-}
-
-/// Collects the values of a table. Tables inside it, and lists of tables, are not values themselves.
-fn collect<'t>(text: &'t str, path: &str, table: &DeTable<'_>, found: &mut Vec<Written<'t>>) {
-    for (name, value) in table {
-        let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        let name: &str = name.get_ref();
-        let name = if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { format!("{name:?}") };
-        let path = if path.is_empty() { name } else { format!("{path}.{name}") };
-        collect_value(text, path, value, found);
+fn documented_as(key: &str) -> Option<&'static DocumentedKey> {
+    let mut name = key;
+    loop {
+        if let Some(known) = DOCUMENTED.iter().find(|known| known.key == name) {
+            return Some(known);
+        }
+        name = name.rsplit_once('.')?.0;
     }
 }
 
-fn collect_value<'t>(text: &'t str, path: String, value: &toml::Spanned<DeValue<'_>>, found: &mut Vec<Written<'t>>) {
-    match value.get_ref() {
-        DeValue::Table(table) => collect(text, &path, table, found),
-        DeValue::Array(values) if values.iter().any(|value| value.get_ref().is_table()) => {
-            for (number, value) in values.iter().enumerate() {
-                collect_value(text, format!("{path}[{number}]"), value, found);
-            }
+/// Returns the values in the text of a configuration file, by their place.
+fn written(text: &str) -> BTreeMap<Place, Vec<Written<'_>>> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let starts = iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let mut found = FoundValues { text, starts, places: BTreeMap::new() };
+    found.collect("", root.get_ref());
+    found.places
+}
+
+struct FoundValues<'t> {
+    text: &'t str,
+    /// Byte offset of the start of each line.
+    starts: Vec<usize>,
+    places: BTreeMap<Place, Vec<Written<'t>>>,
+}
+
+impl FoundValues<'_> {
+    /// Collects the values of a table. Tables inside it, and lists of tables, are not values
+    /// themselves.
+    fn collect(&mut self, path: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            let name: &str = name.get_ref();
+            let name = if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { format!("{name:?}") };
+            let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+            self.collect_value(path, value);
         }
-        _ => {
-            let span = value.span();
-            let line = text.get(..span.start).unwrap_or_default().matches('\n').count() + 1;
-            found.push(Written { path, line, text: text.get(span).unwrap_or_default() });
+    }
+
+    fn collect_value(&mut self, path: String, value: &Spanned<DeValue<'_>>) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.collect(&path, table),
+            DeValue::Array(values) if values.iter().any(|value| value.get_ref().is_table()) => {
+                for (number, value) in values.iter().enumerate() {
+                    self.collect_value(format!("{path}[{number}]"), value);
+                }
+            }
+            _ => {
+                let Some(known) = documented_as(&without_numbers(&path)) else { return };
+                let section = section_of(known.key);
+                let span = value.span();
+                let line = self.starts.partition_point(|start| *start <= span.start);
+                let text = self.text.get(span).unwrap_or_default();
+                let place = (section, element_of(&path, section));
+                self.places.entry(place).or_default().push(Written { path, line, text, key: known.key });
+            }
         }
     }
 }
@@ -300,7 +330,7 @@ fn shown(text: &str) -> String {
 
 /// Returns the effective value of a key that has no default in the documentation.
 fn rendered(effective: &Value, key: &str) -> Option<String> {
-    let value = effective.pointer(&super::difference::pointer(key))?;
+    let value = effective.pointer(&pointer(key))?;
     match value {
         Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value.to_string()),
         Value::Array(values) if !values.is_empty() && values.iter().all(Value::is_string) => Some(value.to_string()),
@@ -325,8 +355,7 @@ mod tests {
             .into_iter()
             .filter(|key| {
                 let is_table = DOCUMENTED.iter().any(|known| known.key.starts_with(&format!("{key}.")));
-                let described = documented_as(key).and_then(|key| DOCUMENTED.iter().find(|known| known.key == key));
-                !is_table && described.is_none_or(|known| known.description.is_empty())
+                !is_table && documented_as(key).is_none_or(|known| known.description.is_empty())
             })
             .collect();
         assert_eq!(undescribed, Vec::<String>::new());

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod client_keys;
 pub mod endorsing;
 pub mod expiry;
+pub mod health;
 pub mod limits;
 pub mod overview;
 pub mod password;

@@ -6,6 +6,7 @@ mod applications;
 mod apps;
 mod clients;
 mod cluster;
+mod console;
 mod contents;
 mod difference;
 mod directories;

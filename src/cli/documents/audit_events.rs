@@ -90,5 +90,8 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::AppChanged => {
             "an administrator changed an application or its rules in the console; the detail names the keys"
         }
+        AuditKind::AuditExported => {
+            "a user of the console began an export of the audit log; the detail gives the format and the filter"
+        }
     }
 }

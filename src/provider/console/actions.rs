@@ -30,6 +30,17 @@ pub(super) enum Action {
     AddApp,
     CheckNewApp,
     CheckAccess,
+    /// Reloads the configuration.
+    Reload,
+    Audit(AuditAction),
+}
+
+/// Action on the page of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuditAction {
+    /// Saves the filter for the user.
+    SaveFilter,
+    DeleteFilter,
 }
 
 /// Action on the page of a user.
@@ -149,6 +160,8 @@ impl Action {
             Area::NewApp if form.has("sure") => Some(Self::AddApp),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
+            Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
             | Area::ClientSection(_)
@@ -160,8 +173,6 @@ impl Action {
             | Area::Apps
             | Area::App(_)
             | Area::EditRule
-            | Area::Settings
-            | Area::Audit
             | Area::AuditExport => None,
         };
         action.ok_or(Failure::page(Problem::InvalidRequest))
@@ -172,12 +183,13 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved.
+            // a mailed link. A queued message was already approved. Users save their own filters.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
-            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
+            | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
             Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
@@ -228,6 +240,7 @@ impl Action {
             | Self::RotateKey
             | Self::EditApp(_)
             | Self::AddApp
+            | Self::Reload
             | Self::Mail(Mail::Delete) => Guard::Confirmation,
         }
     }
@@ -284,6 +297,8 @@ impl Action {
             | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
+            | Self::Reload
+            | Self::Audit(_)
             | Self::Mail(_)
             | Self::EndAppSession
             | Self::EditApp(_)
@@ -411,6 +426,13 @@ impl ClientTestAction {
     /// Reads the action of a form on the page for test sign-ins.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl AuditAction {
+    /// Reads the action of a form on the page of the audit log.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("save-filter", Self::SaveFilter), ("delete-filter", Self::DeleteFilter)])
     }
 }
 

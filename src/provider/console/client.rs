@@ -119,7 +119,8 @@ pub(super) async fn section_page(
     section: ClientSection,
 ) -> Result<Response, Failure> {
     let client = console_user.client(ctx, ClientId::from_path_segment(segment_before_last(ctx))).await?;
-    if !section.fits(&client) {
+    let is_form = matches!(section, ClientSection::Secrets | ClientSection::Danger);
+    if !section.fits(&client) || (is_form && !console_user.may_change(&client)) {
         return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
     }
     show_section(ctx, console_user, &client, section).await
@@ -514,7 +515,8 @@ pub(super) async fn execute(
 /// Returns the context of a command of this user.
 pub(super) fn command_context<'c>(ctx: &'c RequestContext<'_>, console_user: &ConsoleUser) -> CommandContext<'c> {
     let origin = &ctx.origin;
-    CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id)
+    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    context.recorded_as(console_user.actor)
 }
 
 /// Returns the answer to a command that failed.
@@ -607,6 +609,7 @@ async fn page(
         client,
         section: notes.section,
         form,
+        may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),

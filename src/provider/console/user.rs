@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use crate::accesses;
 use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
-use crate::console::actions::UserAction;
+use crate::console::actions::{Action, UserAction};
 use crate::console::client::execute;
 use crate::console::confirmation::{Question, Target};
 use crate::console::membership::Membership;
@@ -45,7 +45,7 @@ use sealgate_pages::console::{
 use sealgate_pages::{AppLoginFault, Done, Problem, html};
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let user = find(ctx, last_segment(ctx)).await?;
+    let user = console_user.user(ctx, last_segment(ctx)).await?;
     let Some(user) = user else { return absent(ctx, console_user).await };
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
@@ -53,6 +53,10 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         }
         return show_section(ctx, console_user, &user, UserSection::Profile).await;
     }
+    if !console_user.may_change_user(ctx, &user) {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    ctx.sealgate.store.act_on(user.sub);
     let form = console_user.form(ctx)?;
     let user_ref = UserRef::Sub(user.sub);
     let action = UserAction::read(&form)?;
@@ -62,12 +66,8 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     if let Some(change) = simple_change(action)
         && !confirmation::is_confirmed(&form)
     {
-        return Ok(confirmation::page(
-            ctx,
-            console_user,
-            &form,
-            &question(ctx, &user, change, action.section()).await?,
-        ));
+        let question = question(ctx, console_user, &user, change, action.section()).await?;
+        return Ok(confirmation::page(ctx, console_user, &form, &question));
     }
     match action {
         UserAction::Save => membership::save(ctx, console_user, &user, &form).await,
@@ -110,22 +110,15 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     }
 }
 
-/// Returns the user of a page and of its sections.
-async fn find(ctx: &RequestContext<'_>, segment: &str) -> Result<Option<User>, Failure> {
-    Ok(match Subject::parse(segment) {
-        Some(subject) => ctx.sealgate.store.user(subject).await?,
-        None => None,
-    })
-}
-
 /// Shows a section of the user's page other than the first. Its forms go to the user's own URL.
 pub(super) async fn section_page(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     section: UserSection,
 ) -> Result<Response, Failure> {
-    let user =
-        find(ctx, segment_before_last(ctx)).await?.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    let user = console_user.user(ctx, segment_before_last(ctx)).await?;
+    let user = user.filter(|user| section != UserSection::Danger || console_user.may_change_user(ctx, user));
+    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
     show_section(ctx, console_user, &user, section).await
 }
 
@@ -163,6 +156,7 @@ fn simple_change(action: UserAction) -> Option<GuardedChange> {
 
 async fn question<'a>(
     ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
     user: &'a User,
     change: GuardedChange,
     section: UserSection,
@@ -170,7 +164,7 @@ async fn question<'a>(
     let target = Target::user(user, page_of(user.sub)).from_section(section.page(user.sub));
     let question = Question::new(change, target);
     Ok(match change {
-        GuardedChange::DeleteUser | GuardedChange::DisableUser => {
+        GuardedChange::DeleteUser | GuardedChange::DisableUser if console_user.is_administrator() => {
             Question { clients: owners::clients_of(ctx, user.sub).await?, ..question }
         }
         _ => question,
@@ -220,13 +214,17 @@ async fn resume(
     form: &Params,
 ) -> Result<Response, Failure> {
     let action = UserAction::read(form)?;
+    let may_act = console_user.roles.has_any(Action::User(action).roles()) && console_user.may_change_user(ctx, user);
+    if !may_act {
+        return show(ctx, console_user, user, &UserNotes::default()).await;
+    }
     let (profile, typed) = (Profile::read(form)?, Membership::read(form)?);
     let question = match action {
         UserAction::Save => membership::question(ctx, user, &typed).await?,
         UserAction::SaveProfile => profile.question(user),
         action if action.is_for_others() && is_own(console_user, user) => None,
         action => match simple_change(action) {
-            Some(change) => Some(question(ctx, user, change, action.section()).await?),
+            Some(change) => Some(question(ctx, console_user, user, change, action.section()).await?),
             None => None,
         },
     };
@@ -415,8 +413,10 @@ pub(super) async fn show(
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
     let section = notes.section;
     let accesses = AccessRows::find(ctx, user.sub, &section.page(user.sub), own_session, kinds(section)).await?;
-    let has_logins = section == UserSection::Applications && !is_own(console_user, user);
-    let apps = if has_logins { apps_with_login(ctx, user) } else { Vec::new() };
+    let may_set_login =
+        section == UserSection::Applications && console_user.is_administrator() && !is_own(console_user, user);
+    let apps = if may_set_login { apps_with_login(ctx, user) } else { Vec::new() };
+    let managed: Vec<&str> = console_user.managed.iter().map(String::as_str).collect();
     let app_logins = UserAppLogins {
         apps: &apps,
         app: notes.app_login.app,
@@ -429,6 +429,8 @@ pub(super) async fn show(
         user,
         section,
         own: is_own(console_user, user),
+        may_change: console_user.may_change_user(ctx, user),
+        managed: &managed,
         typed: notes.typed.map(Membership::typed),
         profile: notes.profile.map(Profile::typed),
         accesses: accesses.table(),
