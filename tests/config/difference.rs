@@ -202,6 +202,8 @@ const RELOADABLE: [&str; 68] = [
     "console.auditors",
     "console.user_manager",
     "console.sign_in_seconds",
+    "console.applications_file",
+    "console.edit_applications",
     "log.filter",
     "form_post.enabled",
 ];
