@@ -4,6 +4,8 @@
 import { appendFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { accessible, considerate, fitting, light, reachable, settled, stretched, structured } from "./checks.mjs";
+import { dayOf } from "./day.mjs";
+import { MAIN, looks } from "./looks.mjs";
 import { mailsReceived, startMailServer } from "./mails.mjs";
 import { STATES } from "./states.mjs";
 import { walksOf } from "./walks.mjs";
@@ -80,6 +82,7 @@ async function examine(browser, lane, state, cookies) {
       for (const { colorScheme, all } of lane.views.filter((view) => view.size === size)) {
         await page.emulateMedia({ colorScheme });
         await look(` ${size} ${colorScheme}`, (page) => accessible(page, all));
+        if (all && MAIN.has(state.name)) await look(` ${size}`, (page) => looks(page, `${state.name}.${size}`));
         await page.screenshot({ path: `${SCREENSHOTS}${state.name}.${lane.name}.${size}.${colorScheme}.png`, fullPage: true });
         count.views += 1;
       }
@@ -108,7 +111,7 @@ async function examineAll(browser, lane) {
 }
 
 async function walkAll(browser, { name, language, scripts }) {
-  for (const walk of walksOf(name).filter(chosen)) {
+  for (const walk of [...walksOf(name), ...dayOf(name)].filter(chosen)) {
     await follow(browser, walk, scripts, language);
     count.walks += 1;
   }

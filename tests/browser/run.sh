@@ -61,6 +61,8 @@ per_minute = 6000
 mode = "open"
 [console]
 enabled = true
+applications_file = "applications.toml"
+edit_applications = true
 [[console.user_manager]]
 group = "destek"
 manages = ["öğrenciler", "çalışanlar"]
@@ -121,6 +123,24 @@ password_file = "$directory_password"
 base = "ou=people,dc=kurum,dc=example"
 END
 }
+# Writes the application that administrators change in the console.
+applications() {
+    cat >"$work/applications.toml" <<END
+[[app]]
+name = "takim"
+title = "Takım Çalışması"
+host = "takim.localhost"
+upstreams = ["http://127.0.0.1:$upstream"]
+[[app.route]]
+path = "/"
+access = "signed_in"
+[[app.route]]
+path = "/ekip/"
+access = "signed_in"
+groups = ["yönetim"]
+END
+}
+applications
 configure "$port" "$admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections "")
 
 export ISSUER="http://localhost:$port" CALLBACK_PORT="$callback" APP="http://app.localhost:$port"
@@ -189,6 +209,7 @@ serve_other() {
     local work=$work/$1
     local -x SOFTHSM2_CONF=$work/hsm/softhsm2.conf
     mkdir "$work"
+    applications
     configure "${@:2}"
     hsm/init-token.sh "$work/hsm" sealgate >/dev/null
     sealgate key generate >/dev/null

@@ -584,6 +584,26 @@ export const STATES = [
   { name: "console-user-invited", as: "nobody", show: (page, lane) => inviteInConsole(page, lane) },
   { name: "console-user-invitation-wrong", as: "nobody", show: inviteBadly },
   { name: "console-user-invitation-withdrawn", as: "nobody", show: withdrawInConsole },
+  {
+    name: "console-users-invite", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/invite`);
+      await page.fill("#users", `Çiğdem Yılmazer, cigdem..yilmazer@example.test\n${first(lane)}`);
+      await page.fill("#groups", "staff,öğrenciler");
+      await page.click("#invite-preview");
+      await page.waitForSelector("#invite-faults");
+    },
+  },
+  {
+    name: "console-users-invite-confirm", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/invite`);
+      await page.fill("#users", "Mehmet Cemalettin Karahasanoğulları, mehmet-cemalettin.karahasanogullari@ogrenci-isleri.universite.example.test\nÇiğdem Yılmazer <cigdem.yilmazer@example.test>");
+      await page.fill("#groups", "staff");
+      await page.click("#invite-preview");
+      await page.waitForSelector("#invite-users");
+    },
+  },
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "nobody", show: addPerson },
   { name: "console-user-auditor", as: "nobody", show: readPerson },
@@ -668,6 +688,17 @@ export const STATES = [
   { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
   { name: "console-app", as: "first", show: at(`${ISSUER}/console/apps/legacy`) },
   { name: "console-app-sessions", as: "first", show: at(`${ISSUER}/console/apps/legacy/sessions`) },
+  { name: "console-app-edit", as: "first", show: at(`${ISSUER}/console/apps/takim/edit`) },
+  { name: "console-app-rule", as: "first", show: at(`${ISSUER}/console/apps/takim/rule?at=1`) },
+  {
+    name: "console-app-change", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/apps/takim/rule?at=1`);
+      await page.fill("#groups", "yönetim\nÖğrenci İşleri Daire Başkanlığı");
+      await page.click("#rule-save");
+      await page.waitForSelector("#difference");
+    },
+  },
   { name: "console-app-refusals", as: "first", show: at(`${ISSUER}/console/apps/legacy/refusals`) },
   {
     name: "console-check-find", as: "first",

@@ -15,7 +15,7 @@ import {
 } from "./world.mjs";
 
 /// Presses Tab until this element has the focus, and checks that the focus is visible.
-async function reach(page, selector) {
+export async function reach(page, selector) {
   await page.waitForSelector(selector);
   for (let step = 0; step < 100; step += 1) {
     if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) {
@@ -29,7 +29,7 @@ async function reach(page, selector) {
 }
 
 /// Checks that the page itself sets the focus here once it is painted.
-async function awaits(page, selector) {
+export async function awaits(page, selector) {
   const there = () => page.evaluate((selector) => document.activeElement.matches(selector), selector);
   for (let time = 0; time < 50 && !(await there()); time += 1) await page.waitForTimeout(100);
   assert.ok(await there(), `the focus does not wait at ${selector}`);
@@ -37,7 +37,7 @@ async function awaits(page, selector) {
 
 /// Presses a key on this element. Marks the document, so that `done` can tell the next page from
 /// this one.
-async function press(page, selector, key = "Enter") {
+export async function press(page, selector, key = "Enter") {
   await reach(page, selector);
   await page.evaluate(() => document.documentElement.setAttribute("data-pressed", ""));
   await page.keyboard.press(key);
@@ -45,17 +45,17 @@ async function press(page, selector, key = "Enter") {
 
 /// Waits until the page after the pressed key reports success. The page before it may show an
 /// earlier report.
-async function done(page) {
+export async function done(page) {
   await page.waitForSelector("html:not([data-pressed]) [role=status].done");
 }
 
-async function type(page, selector, text) {
+export async function type(page, selector, text) {
   await reach(page, selector);
   await page.keyboard.press("Control+A");
   await page.keyboard.insertText(text);
 }
 
-async function signInByKeys(page, email, password = PASSWORD) {
+export async function signInByKeys(page, email, password = PASSWORD) {
   await type(page, "#email", email);
   await type(page, "#password", password);
   await page.keyboard.press("Enter");

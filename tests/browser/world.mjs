@@ -16,11 +16,13 @@ export const CALLBACK = `${CLIENT_SITE}/callback`;
 export const STRANGER = ISSUER.replace("localhost", "stranger.localhost");
 /// Returns the application behind a provider.
 export const appOf = (issuer) => issuer.replace("localhost", "app.localhost");
+/// Returns the application that administrators change in the console.
+export const teamOf = (issuer) => issuer.replace("localhost", "takim.localhost");
 /// The issuer that moves to another host: before and after.
 const { MOVING_PORT, MOVING_ADMIN, MOVING_WORK, MOVING_SPKI } = process.env;
 const MOVING_HOSTS = process.env.MOVING_HOSTS.split(" ");
 export const [EARLIER, MOVED] = MOVING_HOSTS.map((host) => `https://${host}`);
-const OWN = [ISSUER, BRIEF, TURKISH, EARLIER, MOVED, APP, appOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
+const OWN = [ISSUER, BRIEF, TURKISH, EARLIER, MOVED, APP, appOf(TURKISH), teamOf(ISSUER), teamOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
 
 export const LOCALES = { en: "en-US", tr: "tr-TR" };
 export const SIZES = { narrow: { width: 320, height: 640 }, wide: { width: 1280, height: 800 } };

@@ -183,7 +183,7 @@ mod tests {
         for worker in workers.all() {
             let mut signal = worker.handler.as_ref().clone();
             let (done, waited) = mpsc::channel();
-            worker.spawn(async move { drop(done.send(signal.wait_for(|stop| *stop).await.is_ok())) });
+            worker.spawn(async move { done.send(signal.wait_for(|stop| *stop).await.is_ok()).unwrap() });
             assert!(waited.recv_timeout(Duration::from_secs(30)).unwrap());
         }
     }
