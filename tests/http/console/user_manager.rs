@@ -332,7 +332,8 @@ async fn a_user_manager_who_loses_the_role_meanwhile_changes_nothing() {
     let stop = meddler.stop(At::BeforeCommit, b'u');
     let leave = stop.meanwhile(school.provider.change_user(school.mert, |user| user.groups.clear()));
     let disable = [("action", "disable"), ("sure", "yes")];
-    let (page, ()) = tokio::join!(send(&mert, school.mert, &page_of(school.mia), &disable), leave);
+    let path = page_of(school.mia);
+    let (page, ()) = tokio::join!(send(&mert, school.mert, &path, &disable), leave);
     assert_eq!(page.status, 403, "{page:?}");
     assert!(school.user(school.mia).await.is_enabled());
     assert_eq!(mert.get("/console/users").await.status, 403);
@@ -348,7 +349,8 @@ async fn a_user_stays_in_a_managed_group() {
     let stop = meddler.stop(At::BeforeCommit, b'u');
     let change = stop.meanwhile(school.provider.change_user(school.mia, |user| user.groups = groups(&["staff"])));
     let save = [("action", "save"), ("shown_groups", "staff,students"), ("member", "students"), ("sure", "yes")];
-    let (page, ()) = tokio::join!(send(&mert, school.mert, &page_of(school.mia), &save), change);
+    let path = page_of(school.mia);
+    let (page, ()) = tokio::join!(send(&mert, school.mert, &path, &save), change);
     assert_eq!(page.status, 403, "{page:?}");
     assert_eq!(school.user(school.mia).await.groups, groups(&["staff"]));
 }
