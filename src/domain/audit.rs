@@ -107,11 +107,13 @@ pub enum AuditKind {
     LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
+    /// A user of the console exported events of the audit log.
+    AuditExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -163,6 +165,7 @@ impl AuditKind {
         Self::MailChanged,
         Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
+        Self::AuditExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -219,6 +222,7 @@ impl AuditKind {
             Self::MailChanged => "mail_changed",
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
+            Self::AuditExported => "audit_exported",
         }
     }
 

@@ -50,7 +50,8 @@ pub struct ActivityPage<'a> {
 }
 
 /// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
-/// `address`, `from`, `to` and `zone`.
+/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `name`, `filter` and
+/// `action`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
@@ -65,8 +66,13 @@ pub struct AuditLogPage<'a> {
     pub csv: &'a str,
     /// URL of the same events as NDJSON: one object per line.
     pub ndjson: &'a str,
-    /// Maximum number of events in a file.
-    pub most_exported: u64,
+    pub csrf: &'a str,
+    /// The user's saved filters: names and URLs.
+    pub filters: &'a [(&'a str, String)],
+    /// Filter of the page as a query, to save it. `None` without a filter.
+    pub filter: Option<&'a str>,
+    /// Live view. `None` on older pages.
+    pub live: Option<&'a LiveView>,
     /// Kind to filter by, or empty.
     pub kind: &'a str,
     /// User to filter by, as typed, or empty.
@@ -91,7 +97,20 @@ pub struct AuditLogPage<'a> {
     pub faults: &'a [AuditField],
 }
 
-/// Field of the audit log's form.
+/// Links of the live view of the audit log.
+#[derive(Debug)]
+pub struct LiveView {
+    /// URL that starts it.
+    pub start: String,
+    /// URL that the browser loads next. `None` if the live view is off.
+    pub next: Option<String>,
+    /// Whether it has ended after its last reload.
+    pub is_over: bool,
+    /// Interval in seconds.
+    pub seconds: u64,
+}
+
+/// Field of the audit log's forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
     User,
@@ -101,6 +120,10 @@ pub enum AuditField {
     To,
     /// The client address is invalid.
     Address,
+    /// The name of a filter to save is invalid.
+    FilterName,
+    /// The user has the maximum number of filters.
+    TooManyFilters,
 }
 
 impl AuditLogPage<'_> {
@@ -229,6 +252,7 @@ impl Words {
             AuditKind::MailChanged => self.event_mail_changed(),
             AuditKind::LogoutNotAccepted => self.event_logout_not_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+            AuditKind::AuditExported => self.event_audit_exported(),
         }
     }
 }

@@ -641,6 +641,17 @@ export const STATES = [
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },
+  { name: "console-settings-section", as: "first", show: at(`${ISSUER}/console/settings?section=pages`) },
+  { name: "console-settings-list", as: "first", show: at(`${ISSUER}/console/settings?section=app`) },
+  { name: "console-settings-found", as: "first", show: at(`${ISSUER}/console/settings?find=seconds`) },
+  {
+    name: "console-settings-reload", as: "first",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/settings`);
+      await page.click("#reload");
+      await page.waitForSelector("#confirm");
+    },
+  },
   { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
   { name: "console-app", as: "first", show: at(`${ISSUER}/console/apps/legacy`) },
   {
@@ -669,6 +680,7 @@ export const STATES = [
       await page.click(".event summary >> nth=0");
     },
   },
+  { name: "console-audit-live", as: "first", show: at(`${ISSUER}/console/audit?kind=signed_in&live=0`) },
   { name: "console-audit-wrong", as: "first", show: at(`${ISSUER}/console/audit?person=nobody&from=x`) },
   { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },

@@ -34,7 +34,8 @@ use sealgate_pages::console::{
     UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
-    AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, Named, html,
+    AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, LiveView, Named,
+    html,
 };
 
 use crate::console_operation::operation_pages;
@@ -740,7 +741,7 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
 /// Returns the audit log in every state.
 fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, .. } = sample;
+    let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
 
@@ -770,7 +771,13 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         party: Some(named("c1", client)),
     });
     let chart = SignInChart { periods: vec![(AT, 12, 3), (AT, 0, 0)] };
-    let page = |events, previous, next, faults| {
+    let live = |next: Option<&str>, is_over| LiveView {
+        start: "/console/audit?live=9".to_owned(),
+        next: next.map(str::to_owned),
+        is_over,
+        seconds: 5,
+    };
+    let page = |events, previous, next, faults: &[AuditField], live: Option<LiveView>| {
         html(&AuditLogPage {
             inside: inside(frame, sample, ConsoleRole::Administrator, None),
             events,
@@ -778,7 +785,10 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             next,
             csv: "/console/audit/export?format=csv",
             ndjson: "/console/audit/export?format=ndjson",
-            most_exported: 2500,
+            csrf,
+            filters: &[(account, "/console/audit?kind=keys_changed".to_owned())],
+            filter: (!faults.contains(&AuditField::User)).then_some("kind=keys_changed&zone=0"),
+            live: live.as_ref(),
             address: "192.0.2.7",
             result: "failed",
             reload: "/console/audit?kind=keys_changed",
@@ -793,9 +803,14 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         })
     };
     let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
-    add("console-audit", page(&events, previous, next, &[]));
-    add("console-audit-none", page(&[], None, None, &[]));
-    add("console-audit-wrong", page(&events, previous, next, &[AuditField::User, AuditField::From, AuditField::To]));
+    add("console-audit", page(&events, previous, next, &[], None));
+    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/x"), false))));
+    add("console-audit-none", page(&[], None, None, &[], Some(live(None, true))));
+    let wrong = [AuditField::User, AuditField::From, AuditField::To];
+    add("console-audit-wrong", page(&events, previous, next, &wrong, Some(live(None, false))));
+    for (name, fault) in [("name", AuditField::FilterName), ("full", AuditField::TooManyFilters)] {
+        add(&format!("console-audit-filter-{name}"), page(&events, previous, next, &[fault], None));
+    }
     all
 }
 

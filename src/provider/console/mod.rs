@@ -7,12 +7,13 @@
 //! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
 //! page's path. Each commit requires that the user still has the role.
 //!
-//! This module contains the read-only page `/console/settings`. The other pages have modules of
-//! their own.
+//! The pages have modules of their own.
 
 mod actions;
 mod app;
 mod audit;
+mod audit_export;
+mod audit_filters;
 mod bulk;
 mod check_access;
 mod client;
@@ -29,6 +30,7 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod settings;
 mod user;
 mod user_list;
 mod user_profile;
@@ -50,11 +52,9 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
 use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::user::{Subject, User};
-use sealgate_pages::console::{LimitLine, SettingsPage};
-use sealgate_pages::{Inside, Problem, html};
+use sealgate_pages::{Inside, Problem};
 use sealgate_store::UserRule;
 
 /// Page of the console.
@@ -165,9 +165,9 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::App => app::app_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
-        Area::Settings => Ok(settings_page(ctx, &console_user)),
+        Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
-        Area::AuditExport => audit::export(ctx).await,
+        Area::AuditExport => audit_export::export(ctx, &console_user).await,
     }
 }
 
@@ -373,33 +373,4 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
-}
-
-fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &ctx.sealgate.config;
-    let limits = &config.rate_limits;
-    let requests = |limit: RateLimit| limit.requests().map(u64::from);
-    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
-    let lines = [
-        line(Some("/oauth/authorize"), limits.authorize, false),
-        line(Some("/oauth/token"), limits.token, true),
-        line(Some("/oauth/userinfo"), limits.userinfo, true),
-        line(Some("/oauth/revoke"), limits.revoke, true),
-        line(Some("/oauth/introspect"), limits.introspect, true),
-        line(Some("/.well-known/openid-configuration"), limits.discovery, false),
-        line(Some("/oauth/jwks"), limits.jwks, false),
-        line(Some("/oauth/logout"), limits.logout, false),
-        line(Some("/oauth/register"), limits.register, false),
-        line(None, limits.pages, false),
-    ];
-    let page = SettingsPage {
-        inside: console_user.inside(ctx),
-        issuer: config.issuer.as_str(),
-        limits: &lines,
-        sign_ins: requests(limits.sign_ins),
-        failures_per_account: config.login.failures_per_account.into(),
-        failures_per_address: config.login.failures_per_address.into(),
-        window_minutes: config.login.window.as_secs().div_ceil(60),
-    };
-    Response::page(StatusCode::OK, html(&page), None)
 }

@@ -331,8 +331,7 @@ async fn a_user_manager_who_loses_the_role_meanwhile_changes_nothing() {
     let mert = signed_in(&school.provider, MERT).await;
     let stop = meddler.stop(At::BeforeCommit, b'u');
     let leave = stop.meanwhile(school.provider.change_user(school.mert, |user| user.groups.clear()));
-    let disable = [("action", "disable"), ("sure", "yes")];
-    let path = page_of(school.mia);
+    let (path, disable) = (page_of(school.mia), [("action", "disable"), ("sure", "yes")]);
     let (page, ()) = tokio::join!(send(&mert, school.mert, &path, &disable), leave);
     assert_eq!(page.status, 403, "{page:?}");
     assert!(school.user(school.mia).await.is_enabled());
