@@ -254,6 +254,8 @@ pub enum Actor {
     Developer(Subject),
     /// User manager who acts on a user of the managed groups.
     UserManager(Subject),
+    /// Auditor who exports the audit log.
+    Auditor(Subject),
     Client,
     /// Operator, who can run commands on the server's machine.
     Operator,
@@ -265,8 +267,8 @@ pub enum Actor {
 
 /// Serialized form of [`Actor`] in records.
 ///
-/// Older versions must be able to read the record. Therefore a developer and a user manager are stored
-/// as an administrator with a flag, and the configuration file as the server with a flag.
+/// Older versions must be able to read the record. Therefore a developer, a user manager and an auditor
+/// are stored as an administrator with a flag, and the configuration file as the server with a flag.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -274,6 +276,8 @@ struct RecordedActor {
     is_developer: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_user_manager: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_auditor: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_configuration: bool,
 }
@@ -297,6 +301,7 @@ impl From<RecordedActor> for Actor {
             ActorName::User => Self::User,
             ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
             ActorName::Administrator(subject) if recorded.is_user_manager => Self::UserManager(subject),
+            ActorName::Administrator(subject) if recorded.is_auditor => Self::Auditor(subject),
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
             ActorName::Operator => Self::Operator,
@@ -310,18 +315,20 @@ impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
         let is_developer = matches!(actor, Actor::Developer(_));
         let is_user_manager = matches!(actor, Actor::UserManager(_));
+        let is_auditor = matches!(actor, Actor::Auditor(_));
         let is_configuration = actor == Actor::Configuration;
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::User => ActorName::User,
-            Actor::Administrator(subject) | Actor::Developer(subject) | Actor::UserManager(subject) => {
-                ActorName::Administrator(subject)
-            }
+            Actor::Administrator(subject)
+            | Actor::Developer(subject)
+            | Actor::UserManager(subject)
+            | Actor::Auditor(subject) => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
             Actor::Operator => ActorName::Operator,
             Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer, is_user_manager, is_configuration }
+        Self { actor, is_developer, is_user_manager, is_auditor, is_configuration }
     }
 }
 
@@ -343,6 +350,7 @@ impl fmt::Display for Actor {
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Developer(subject) => write!(f, "developer {subject}"),
             Self::UserManager(subject) => write!(f, "user_manager {subject}"),
+            Self::Auditor(subject) => write!(f, "auditor {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),

@@ -164,7 +164,7 @@ impl EventLine {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::User => Some(t.actor_person()),
-            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) => None,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Auditor(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
@@ -177,6 +177,7 @@ impl EventLine {
         match self.event.actor {
             Actor::Developer(_) => Some(t.actor_developer()),
             Actor::UserManager(_) => Some(t.user_role_manager_short()),
+            Actor::Auditor(_) => Some(t.user_role_auditor_short()),
             _ => None,
         }
     }

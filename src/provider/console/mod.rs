@@ -231,7 +231,8 @@ impl ConsoleUser {
         let actor = match () {
             () if roles.is_administrator() => Actor::Administrator(subject),
             () if area.editors().has(ConsoleRole::UserManager) => Actor::UserManager(subject),
-            () => Actor::Developer(subject),
+            () if area.editors().has(ConsoleRole::Developer) => Actor::Developer(subject),
+            () => Actor::Auditor(subject),
         };
         Ok(Self { visitor, roles, managed, actor })
     }

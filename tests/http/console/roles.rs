@@ -71,7 +71,7 @@ const USER: &str = "/console/users/{mia}";
 const CLIENT: &str = "/console/clients/c1";
 const BULK: &str = "/console/users/bulk";
 
-const ACTIONS: [ActionRow; 46] = [
+const ACTIONS: [ActionRow; 49] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
@@ -123,6 +123,9 @@ const ACTIONS: [ActionRow; 46] = [
     ("ClientTest::SwitchOn", "/console/try/c1", &[("action", "switch-on")], OF_CLIENTS),
     ("ClientTest::SwitchOff", "/console/try/c1", &[("action", "switch-off")], OF_CLIENTS),
     ("ClientTest::Start", "/console/try/c1", &[("action", "start")], OF_CLIENTS),
+    ("Reload", "/console/settings", &[("action", "reload")], ADMINISTRATOR),
+    ("Audit::SaveFilter", "/console/audit", &[("action", "save-filter")], ADMINISTRATOR),
+    ("Audit::DeleteFilter", "/console/audit", &[("action", "delete-filter")], ADMINISTRATOR),
     ("RotateKey", "/console/keys", &[("action", "rotate")], ADMINISTRATOR),
     ("Mail::Retry", "/console/mail", &[("action", "retry"), ("id", "x")], ADMINISTRATOR),
     ("Mail::Delete", "/console/mail", &[("action", "delete"), ("id", "x")], ADMINISTRATOR),
@@ -312,6 +315,11 @@ async fn a_stored_role_and_a_group_make_an_auditor() {
     assert_eq!(all.mia().await.roles, [Role::Auditor].into());
     let mia = all.browser("mia@example.test").await;
     assert_eq!(mia.get("/console/audit").await.status, 200);
+    // The log names who has downloaded it, and in which role.
+    assert_eq!(mia.get("/console/audit/export?format=csv").await.status, 200);
+    let filter = AuditFilter { kinds: vec![AuditKind::AuditExported], ..AuditFilter::default() };
+    let log = all.provider.sealgate.store.audit_page(&filter, None, 5).await.unwrap();
+    assert_eq!(log.records[0].event.actor, Actor::Auditor(all.mia));
     all.provider.change_user(all.mia, |user| user.roles.clear()).await;
     assert_eq!(mia.get("/console/audit").await.status, 403);
     all.provider.change_user(all.mia, |user| user.groups = ["audit".to_owned()].into()).await;
