@@ -345,12 +345,15 @@ fn limit_commits(ctx: &RequestContext<'_>, roles: ConsoleRoles, managed: &BTreeS
 /// `address`.
 async fn keep_form(ctx: &RequestContext<'_>, required: ConsoleRoles, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
-    if ctx.head.method != Method::POST || ctx.path(&page) != path {
+    if ctx.head.method != Method::POST {
         return Ok(Failure::Redirect(address));
     }
     let visitor = Visitor::find(ctx, &page).await?;
     if !visitor.console_roles(ctx).has_any(required) {
         return Ok(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    if ctx.path(&page) != path {
+        return Ok(Failure::Redirect(address));
     }
     let Ok(form) = visitor.form(ctx, path) else { return Ok(Failure::Redirect(address)) };
     let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
