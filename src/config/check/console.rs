@@ -1,18 +1,30 @@
 //! Checks of `[console]`: groups that give roles, and groups whose users are managed.
 
 use super::super::console::{Console, UserManagers};
+use super::super::disk::Files;
 use super::super::file::Section;
 use super::address::{self, DAY, HOUR, MINUTE};
+use super::applications_file;
 
 const GROUP: &str = "write the name of a group";
 
-pub(super) fn console(mut section: Section<'_, '_>) -> Console {
+pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: bool) -> Console {
+    let applications_file = applications_file::path(&mut section, files);
+    let edit_applications = section.flag("edit_applications", false);
+    if edit_applications && applications_file.is_none() {
+        section.missing("applications_file", "write the path of a file that the server can write");
+    }
+    if edit_applications && is_cluster {
+        section.fault("edit_applications", "each node of a cluster has files of its own; leave it out");
+    }
     let mut console = Console {
         enabled: section.flag("enabled", false),
         developers: section.text("developers", GROUP, address::group),
         admins: section.text("admins", GROUP, address::group),
         auditors: section.text("auditors", GROUP, address::group),
         user_managers: Vec::new(),
+        applications_file,
+        edit_applications,
         sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
     };
     let tables = section.sections("user_manager");
@@ -25,13 +37,11 @@ pub(super) fn console(mut section: Section<'_, '_>) -> Console {
             }
             address::group(text)
         });
-        if let Some(group) = group {
-            console.user_managers.push(UserManagers { group, manages: Vec::new() });
-            managers.push(table);
-        }
+        console.user_managers.extend(group.clone().map(|group| UserManagers { group, manages: Vec::new() }));
+        managers.push((group, table));
     }
     let mut manages = Vec::new();
-    for mut table in managers {
+    for (group, mut table) in managers {
         let groups = table.required_texts("manages", "write a list such as [\"staff\"]", |text| {
             if console.role_groups().any(|(group, _)| group == text) {
                 return Err(format!(
@@ -40,7 +50,8 @@ pub(super) fn console(mut section: Section<'_, '_>) -> Console {
             }
             address::group(text)
         });
-        manages.push(groups);
+        // The file has an error if a table has no group of its own.
+        manages.extend(group.map(|_| groups));
     }
     for (known, groups) in console.user_managers.iter_mut().zip(manages) {
         known.manages = groups;

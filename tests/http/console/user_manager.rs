@@ -98,7 +98,7 @@ async fn lists_searches_and_counts_have_only_managed_users() {
     for (query, found) in [
         ("find=example.test", &["mia", "sam"][..]),
         ("find=kim", &[]),
-        ("find=kim%40example.test", &[]),
+        ("find=kim%40example", &[]),
         ("group=students", &["mia"]),
         ("group=finance", &["sam"]),
         ("group=helpdesk", &[]),
