@@ -11,7 +11,7 @@ use sealgate_pages::console::{
     MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage,
     RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
-use sealgate_pages::{Frame, Named, html};
+use sealgate_pages::{Done, Frame, Inside, Named, html};
 
 use crate::console::inside;
 use crate::sample::{AT, Sample};
@@ -130,7 +130,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             sections: &sections,
             issuer: "https://id.example.com",
         };
-        let page = SettingsPage { inside: inside(), csrf, find: "", home: Some(&home), list: None };
+        let inside = Inside { done: (!is_refused).then_some(Done::Reloaded), ..inside() };
+        let page = SettingsPage { inside, csrf, find: "", home: Some(&home), list: None };
         all.push((format!("console-settings-{name}"), html(&page)));
     }
     let sources = [
@@ -151,8 +152,11 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         needs_restart: source == SettingSource::Default,
     });
     let settings: Vec<&Setting> = settings.iter().collect();
-    let elements =
-        [true, false].map(|is_current| ElementLink { name: person.to_owned(), address: "/x".to_owned(), is_current });
+    let elements = [true, false].map(|is_current| ElementLink {
+        name: person.to_owned(),
+        address: "/console/settings?section=app".to_owned(),
+        is_current,
+    });
     for (name, section, lines) in
         [("list", Some("pages"), &settings[..]), ("found", None, &settings), ("none", None, &[][..])]
     {
@@ -162,8 +166,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             lines,
             total: lines.len() as u64,
             first: 1,
-            previous: section,
-            next: section,
+            previous: section.map(|_| "/console/settings?section=pages"),
+            next: section.map(|_| "/console/settings?section=pages&page=3"),
         };
         let page = SettingsPage { inside: inside(), csrf, find: person, home: None, list: Some(&list) };
         all.push((format!("console-settings-{name}"), html(&page)));

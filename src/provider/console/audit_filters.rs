@@ -27,7 +27,7 @@ pub(super) async fn change(
     console_user: &ConsoleUser,
     form: &Params,
 ) -> Result<Result<Response, AuditField>, Failure> {
-    let name = form.one("name")?.unwrap_or_default().trim().to_owned();
+    let name = form.one("filter-name")?.unwrap_or_default().trim().to_owned();
     let filter = form.one("filter")?.unwrap_or_default();
     let query = Typed::read(&Params::parse(filter.as_bytes()).unwrap_or_default())?.query().finish();
     let sub = console_user.visitor.user.sub;

@@ -315,7 +315,7 @@ fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) 
 }
 
 /// Returns the response with its body, if that comes in parts.
-async fn whole(response: http::Response<bytes::Bytes>) -> http::Response<bytes::Bytes> {
+async fn whole(response: http::Response<Bytes>) -> http::Response<Bytes> {
     let (mut parts, body) = response.into_parts();
     let Some(stream) = parts.extensions.remove::<sealgate_edge::BodyStream>() else {
         return http::Response::from_parts(parts, body);
