@@ -149,7 +149,8 @@ impl EventLine {
 
     /// Returns whether a person other than the user performed the action.
     fn is_of_others(&self) -> bool {
-        matches!(self.event.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator)
+        let actor = self.event.actor;
+        matches!(actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Operator)
     }
 
     /// Returns a name whose id must be shown because the console has no page about it.
@@ -157,13 +158,13 @@ impl EventLine {
         party.filter(|party| !party.has_page && party.name.is_some())
     }
 
-    /// Returns the actor. `None` if the actor is an administrator or developer whose name is shown
+    /// Returns the actor. `None` if the actor is a user of the console whose name is shown
     /// separately.
     fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::User => Some(t.actor_person()),
-            Actor::Administrator(_) | Actor::Developer(_) => None,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
@@ -171,8 +172,13 @@ impl EventLine {
         }
     }
 
-    fn is_by_developer(&self) -> bool {
-        matches!(self.event.actor, Actor::Developer(_))
+    /// Returns the role of the actor, if the user is no administrator.
+    fn role(&self, t: &Words) -> Option<Markup> {
+        match self.event.actor {
+            Actor::Developer(_) => Some(t.actor_developer()),
+            Actor::UserManager(_) => Some(t.user_role_manager_short()),
+            _ => None,
+        }
     }
 
     /// Returns the methods of a sign-in, or the app or key that the event concerns. Users see this
@@ -321,6 +327,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
 fn membership_words(t: Words, part: &str) -> Option<Markup> {
     let role = |name: &str| match name {
         "admin" => Some(t.user_role_admin_short()),
+        "auditor" => Some(t.user_role_auditor_short()),
         "developer" => Some(t.user_role_developer_short()),
         _ => None,
     };

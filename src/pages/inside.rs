@@ -343,6 +343,16 @@ impl Inside<'_> {
         self.console.is_administrator()
     }
 
+    /// Returns whether the page shows forms that change users.
+    pub(super) fn edits_users(&self) -> bool {
+        self.console.has_any(ConsoleRoles::USER_EDITORS)
+    }
+
+    /// Returns whether the page shows forms that change clients.
+    pub(super) fn edits_clients(&self) -> bool {
+        self.console.has_any(ConsoleRoles::CLIENT_EDITORS)
+    }
+
     /// Returns whether the page shows what administrators and auditors read.
     pub(super) fn reads_everything(&self) -> bool {
         self.console.reads_everything()

@@ -24,8 +24,10 @@ mod once;
 mod overview;
 mod owners;
 mod reset_link;
+mod roles;
 mod settings;
 mod user_list;
+mod user_manager;
 mod user_profile;
 mod without_address;
 

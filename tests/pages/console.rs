@@ -191,6 +191,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let secret = Some("a secret that was just made");
     let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
         html(&ClientPage {
+            may_change: true,
             inside: inside_of(if own { ConsoleRole::Developer } else { ConsoleRole::Administrator }),
             csrf,
             client,
@@ -250,6 +251,8 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
     let apps = [("mail", "Mail"), ("wiki", title)];
     let page = |apps, fault| {
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside.clone(),
             csrf: sample.csrf,
             user: &user,
@@ -284,6 +287,8 @@ fn profile_page(
     faults: &[UserField],
 ) -> String {
     html(&UserPage {
+        may_change: true,
+        managed: &[],
         inside: inside.clone(),
         csrf: sample.csrf,
         user,
@@ -387,12 +392,34 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let page = |faults| {
         let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
         let invitation = None;
-        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
+        html(&NewUserPage {
+            inside: inside(),
+            csrf,
+            email,
+            username,
+            name,
+            groups,
+            managed: &[],
+            roles,
+            invitation,
+            faults,
+        })
     };
     let inviting = |apps, faults| {
         let (email, username, name, groups, roles) = (account, "", person, "", &[Role::Developer].into());
         let invitation = Some(InvitationForm { apps, app: "wiki" });
-        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
+        html(&NewUserPage {
+            inside: inside(),
+            csrf,
+            email,
+            username,
+            name,
+            groups,
+            managed: &[],
+            roles,
+            invitation,
+            faults,
+        })
     };
     let apps = [("mail", "Mail"), ("wiki", client)];
     add("console-user-new-invite", inviting(&apps, &[]));
@@ -406,6 +433,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let page = |user, own, rows, password, faults| {
         let (link, factors, invitation) = (None, none, UserInvitation::default());
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user,
@@ -442,6 +471,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let factors_page = |factors, own, link| {
         let (user, rows, password, faults) = (&user, &[], None, &[]);
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user,
@@ -471,6 +502,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let invited = |state, until, may_send| {
         let invitation = UserInvitation { state, until, may_send };
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user: &user,
@@ -672,6 +705,7 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let members = [UserLine { user: member, listed }];
     let page = |members, uses, fault| {
         html(&GroupPage {
+            may_change: true,
             inside: inside(),
             csrf,
             members_csrf: csrf,
