@@ -46,7 +46,7 @@ impl Eq for ConfigText {}
 
 /// One key of the configuration with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Name of the section. Empty for a key outside the sections.
     pub section: &'static str,
     /// Number of the element if the section is a list, from 0.
@@ -167,7 +167,7 @@ type Place = (&'static str, Option<usize>);
 impl Config {
     /// Returns all settings: those of each section in the order of the documentation. The elements
     /// of a list have the keys that the file sets, in the order of the file, and then the others.
-    pub fn settings(&self) -> Vec<Setting> {
+    pub fn settings(&self) -> Vec<EffectiveSetting> {
         let written = written(&self.text.0);
         let effective = current(self);
         let mut settings = Vec::new();
@@ -210,10 +210,10 @@ fn element_of(path: &str, section: &str) -> Option<usize> {
     path.strip_prefix(section)?.strip_prefix('[')?.split(']').next()?.parse().ok()
 }
 
-fn settings_of((section, element): Place, written: &[Written<'_>], effective: &Value) -> Vec<Setting> {
+fn settings_of((section, element): Place, written: &[Written<'_>], effective: &Value) -> Vec<EffectiveSetting> {
     let mut settings = Vec::new();
     for known in DOCUMENTED.iter().filter(|known| section_of(known.key) == section) {
-        let setting = |path: String, value: Option<String>, source| Setting {
+        let setting = |path: String, value: Option<String>, source| EffectiveSetting {
             section,
             element,
             path,
@@ -372,7 +372,7 @@ mod tests {
         let settings = config.settings();
         let find = |path: &str| {
             let found = settings.iter().find(|setting| setting.path == path);
-            let Setting { value, source, default, .. } = found.unwrap_or_else(|| panic!("{path}"));
+            let EffectiveSetting { value, source, default, .. } = found.unwrap_or_else(|| panic!("{path}"));
             (value.as_deref(), *source, *default)
         };
         assert_eq!(find("issuer"), (Some("\"https://id.test\""), SettingSource::File { line: 1 }, None));

@@ -1,14 +1,14 @@
 //! Console pages about the installation with sample data: overview, applications, access checks,
 //! keys, e-mail and settings.
 
-use sealgate_config::{Access, Setting, SettingSource};
+use sealgate_config::{Access, EffectiveSetting, SettingSource};
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
     AccessOutcome, AppLine, AppPage, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
-    CheckedLogin, CountedFigures, ElementLink, FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine, MailPage,
-    MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage,
+    CheckedLogin, CountedFigures, ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage,
+    NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine,
     RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
 use sealgate_pages::{Done, Frame, Inside, Named, html};
@@ -77,8 +77,8 @@ fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         key(None, None, None),
     ];
     let page = |keys: &[serde_json::Value], algorithms: &[(&'static str, _, bool)], problem| {
-        let algorithm = |(name, next_rotation, is_rotating)| KeyAlgorithm { name, next_rotation, is_rotating };
-        let algorithms: Vec<KeyAlgorithm> = algorithms.iter().copied().map(algorithm).collect();
+        let algorithm = |(name, next_rotation, is_rotating)| RotationLine { name, next_rotation, is_rotating };
+        let algorithms: Vec<RotationLine> = algorithms.iter().copied().map(algorithm).collect();
         html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, algorithms: &algorithms, problem })
     };
     add("console-keys", page(&keys, &[("RS256", Some(AT), false), ("ES256", None, true)], None));
@@ -141,7 +141,7 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         SettingSource::Computed,
         SettingSource::Unset,
     ];
-    let settings = sources.map(|source| Setting {
+    let settings = sources.map(|source| EffectiveSetting {
         section: "pages",
         element: None,
         path: person.to_owned(),
@@ -151,7 +151,7 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         description: "Name of the operator.",
         needs_restart: source == SettingSource::Default,
     });
-    let settings: Vec<&Setting> = settings.iter().collect();
+    let settings: Vec<&EffectiveSetting> = settings.iter().collect();
     let elements = [true, false].map(|is_current| ElementLink {
         name: person.to_owned(),
         address: "/console/settings?section=app".to_owned(),
