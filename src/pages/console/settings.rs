@@ -111,6 +111,13 @@ pub struct SettingChange {
     pub after: Option<String>,
 }
 
+impl SettingsList<'_> {
+    /// Returns the number of the last setting on the page, from 1.
+    fn last(&self) -> u64 {
+        (self.first + self.lines.len() as u64).saturating_sub(1)
+    }
+}
+
 impl SettingsPage<'_> {
     fn source(&self, setting: &&EffectiveSetting) -> Markup {
         let t = self.inside.frame.t;
