@@ -151,6 +151,7 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         source,
         default: Some("\"Sealgate\""),
         description: "Name of the operator.",
+        is_in_applications_file: matches!(source, SettingSource::Hidden { .. }),
         needs_restart: source == SettingSource::Default,
     });
     let settings: Vec<&EffectiveSetting> = settings.iter().collect();

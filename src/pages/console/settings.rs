@@ -122,6 +122,9 @@ impl SettingsPage<'_> {
     fn source(&self, setting: &&EffectiveSetting) -> Markup {
         let t = self.inside.frame.t;
         match setting.source {
+            SettingSource::File { line } | SettingSource::Hidden { line } if setting.is_in_applications_file => {
+                t.settings_from_applications(line as u64)
+            }
             SettingSource::File { line } | SettingSource::Hidden { line } => t.settings_from_file(line as u64),
             SettingSource::Default => t.settings_from_default(),
             SettingSource::Computed => t.settings_computed(),

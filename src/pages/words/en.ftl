@@ -1868,6 +1868,7 @@ settings-pages = Pages of the settings
 settings-previous = Previous
 settings-next = Next
 settings-from-file = Configuration file, line { $line }
+settings-from-applications = File of applications, line { $line }
 settings-from-default = Default
 settings-computed = Follows from other keys or the machine
 settings-unset = Not in the configuration file

@@ -1815,6 +1815,7 @@ settings-pages = Ayar sayfaları
 settings-previous = Önceki
 settings-next = Sonraki
 settings-from-file = Yapılandırma dosyası, satır { $line }
+settings-from-applications = Uygulamalar dosyası, satır { $line }
 settings-from-default = Varsayılan
 settings-computed = Diğer ayarlardan veya makineden belirlenir
 settings-unset = Yapılandırma dosyasında yok
