@@ -192,7 +192,9 @@ impl Config {
             }
         }
         if let Some(lines) = self.text.lines {
-            settings.iter_mut().for_each(|setting| setting.locate(lines));
+            for setting in &mut settings {
+                setting.locate(lines);
+            }
         }
         settings
     }
