@@ -107,7 +107,7 @@ pub(super) fn text(text: &str, files: &Files, applications: Option<&str>) -> Res
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
             config.warnings.splice(..0, joined.locate(warnings));
-            config.text = ConfigText(joined.text.as_str().into());
+            config.text = ConfigText { text: joined.text.as_str().into(), lines: joined.lines() };
             Ok(config)
         }
         (_, (faults, _)) => Err(joined.locate(faults)),

@@ -70,7 +70,7 @@ pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use maintenance::Maintenance;
 pub use new_app::{NewApp, Protected};
-pub use reference::{ConfigText, Setting, SettingSource, section_names};
+pub use reference::{ConfigText, EffectiveSetting, SettingSource, section_names};
 pub use resources::{AppScope, introspection_problem, service_problem};
 pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};

@@ -50,7 +50,7 @@ pub struct ActivityPage<'a> {
 }
 
 /// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
-/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `name`, `filter` and
+/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `filter-name`, `filter` and
 /// `action`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]

@@ -847,7 +847,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     };
     let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
     add("console-audit", page(&events, previous, next, &[], None));
-    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/x"), false))));
+    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/console/audit?live=8"), false))));
     add("console-audit-none", page(&[], None, None, &[], Some(live(None, true))));
     let wrong = [AuditField::User, AuditField::From, AuditField::To];
     add("console-audit-wrong", page(&events, previous, next, &wrong, Some(live(None, false))));

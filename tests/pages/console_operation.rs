@@ -1,19 +1,19 @@
 //! Console pages about the installation with sample data: overview, applications, access checks,
 //! keys, e-mail and settings.
 
-use sealgate_config::{Access, Setting, SettingSource};
+use sealgate_config::{Access, EffectiveSetting, SettingSource};
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
     AccessOutcome, AppChangePage, AppLine, AppPage, AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField,
     CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem,
-    EditRuleForm, EditRuleLine, EditRulePage, ElementLink, FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine,
-    MailPage, MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine,
-    ReloadPage, RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
+    EditRuleForm, EditRuleLine, EditRulePage, ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage,
+    MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage,
+    RotationLine, RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
     UserChoice,
 };
-use sealgate_pages::{Frame, Named, html};
+use sealgate_pages::{Done, Frame, Inside, Named, html};
 
 use crate::console::inside;
 use crate::sample::{AT, Sample};
@@ -79,8 +79,8 @@ fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         key(None, None, None),
     ];
     let page = |keys: &[serde_json::Value], algorithms: &[(&'static str, _, bool)], problem| {
-        let algorithm = |(name, next_rotation, is_rotating)| KeyAlgorithm { name, next_rotation, is_rotating };
-        let algorithms: Vec<KeyAlgorithm> = algorithms.iter().copied().map(algorithm).collect();
+        let algorithm = |(name, next_rotation, is_rotating)| RotationLine { name, next_rotation, is_rotating };
+        let algorithms: Vec<RotationLine> = algorithms.iter().copied().map(algorithm).collect();
         html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, algorithms: &algorithms, problem })
     };
     add("console-keys", page(&keys, &[("RS256", Some(AT), false), ("ES256", None, true)], None));
@@ -132,7 +132,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             sections: &sections,
             issuer: "https://id.example.com",
         };
-        let page = SettingsPage { inside: inside(), csrf, find: "", home: Some(&home), list: None };
+        let inside = Inside { done: (!is_refused).then_some(Done::Reloaded), ..inside() };
+        let page = SettingsPage { inside, csrf, find: "", home: Some(&home), list: None };
         all.push((format!("console-settings-{name}"), html(&page)));
     }
     let sources = [
@@ -142,7 +143,7 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         SettingSource::Computed,
         SettingSource::Unset,
     ];
-    let settings = sources.map(|source| Setting {
+    let settings = sources.map(|source| EffectiveSetting {
         section: "pages",
         element: None,
         path: person.to_owned(),
@@ -150,11 +151,15 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         source,
         default: Some("\"Sealgate\""),
         description: "Name of the operator.",
+        is_in_applications_file: matches!(source, SettingSource::Hidden { .. }),
         needs_restart: source == SettingSource::Default,
     });
-    let settings: Vec<&Setting> = settings.iter().collect();
-    let elements =
-        [true, false].map(|is_current| ElementLink { name: person.to_owned(), address: "/x".to_owned(), is_current });
+    let settings: Vec<&EffectiveSetting> = settings.iter().collect();
+    let elements = [true, false].map(|is_current| ElementLink {
+        name: person.to_owned(),
+        address: "/console/settings?section=app".to_owned(),
+        is_current,
+    });
     for (name, section, lines) in
         [("list", Some("pages"), &settings[..]), ("found", None, &settings), ("none", None, &[][..])]
     {
@@ -164,8 +169,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             lines,
             total: lines.len() as u64,
             first: 1,
-            previous: section,
-            next: section,
+            previous: section.map(|_| "/console/settings?section=pages"),
+            next: section.map(|_| "/console/settings?section=pages&page=3"),
         };
         let page = SettingsPage { inside: inside(), csrf, find: person, home: None, list: Some(&list) };
         all.push((format!("console-settings-{name}"), html(&page)));

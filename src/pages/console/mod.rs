@@ -63,14 +63,14 @@ pub struct KeysPage<'a> {
     pub ring: &'a KeyRing,
     pub now: UnixTime,
     /// Configured algorithms.
-    pub algorithms: &'a [KeyAlgorithm],
+    pub algorithms: &'a [RotationLine],
     /// Reason why a rotation failed.
     pub problem: Option<&'a str>,
 }
 
 /// Algorithm with its own keys and schedule.
 #[derive(Debug)]
-pub struct KeyAlgorithm {
+pub struct RotationLine {
     pub name: &'static str,
     /// Next automatic rotation.
     pub next_rotation: Option<UnixTime>,
