@@ -135,7 +135,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 68] = [
+const RELOADABLE: [&str; 70] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
