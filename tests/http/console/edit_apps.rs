@@ -78,7 +78,7 @@ impl World {
         let file = directory.path().join("sealgate.toml");
         let mut config = Config::parse(&text, directory.path()).unwrap();
         config.file = Some(file.clone());
-        let provider = super::provider().await;
+        let provider = provider().await;
         let sealgate = Arc::new(provider.sealgate.with(config.clone()));
         let provider = Provider { sealgate, ..provider };
         let reload = Arc::new(TestReload {
