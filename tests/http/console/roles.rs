@@ -73,7 +73,7 @@ const BULK: &str = "/console/users/bulk";
 /// The application is in the configuration file, so administrators get 404.
 const EDIT_APP: &str = "/console/apps/wiki/edit";
 
-const ACTIONS: [ActionRow; 57] = [
+const ACTIONS: [ActionRow; 58] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
