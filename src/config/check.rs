@@ -8,6 +8,7 @@ mod address;
 mod also_sign_in;
 mod apps;
 mod clients;
+mod console;
 mod directories;
 mod factors;
 mod fixed_headers;
@@ -38,12 +39,12 @@ use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
 use super::file::{ConfigReader, Section};
+use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
-    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
-    host_name,
+    Accent, AdminConfig, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
+    LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig,
+    StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance, host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -94,6 +95,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
             config.warnings.splice(..0, warnings);
+            config.text = ConfigText(text.into());
             Ok(config)
         }
         (_, (faults, _)) => Err(faults),
@@ -103,7 +105,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[client.workload]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[console.user_manager]]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[client.workload]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -142,7 +144,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
     let registration = registration(root.section("registration"), mail_is_wanted);
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
-    let console = console(root.section("console"));
+    let console = console::console(root.section("console"));
     let log = log(root.section("log"));
     let telemetry = root.optional_section("telemetry", "write it as a table, [telemetry]");
     let telemetry_is_wanted = telemetry.is_some();
@@ -205,6 +207,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         apps,
         clients: clients?,
         file: None,
+        text: ConfigText::default(),
         warnings,
         certificate_ends: tls::ends(&certificates),
         token_key_uses: tls::token_key_uses(&certificates, &hosts),
@@ -538,15 +541,6 @@ fn form_post(mut section: Section<'_, '_>) -> super::FormPost {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
     super::FormPost { enabled, clients: clients.unwrap_or_default() }
-}
-
-fn console(mut section: Section<'_, '_>) -> Console {
-    Console {
-        enabled: section.flag("enabled", false),
-        developers: section.text("developers", "write the name of a group", address::group),
-        admins: section.text("admins", "write the name of a group", address::group),
-        sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
-    }
 }
 
 fn log(mut section: Section<'_, '_>) -> Log {

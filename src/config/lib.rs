@@ -10,6 +10,7 @@ mod app_hosts;
 mod appearance;
 mod check;
 mod client;
+mod console;
 mod difference;
 mod directory;
 mod disk;
@@ -23,6 +24,7 @@ mod mail;
 mod maintenance;
 mod new_app;
 mod preset;
+mod reference;
 pub mod request_fields;
 mod resources;
 mod route_limits;
@@ -51,6 +53,7 @@ pub use app::{
 pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
 pub use client::DefinedClient;
+pub use console::{Console, UserManagers};
 pub use difference::Difference;
 pub use directory::{
     DirectoryAccount, DirectoryGroups, DirectoryKind, DirectorySecurity, DirectoryServer, DirectorySettings,
@@ -65,12 +68,13 @@ pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use maintenance::Maintenance;
 pub use new_app::{NewApp, Protected};
+pub use reference::{ConfigText, Setting, SettingSource, section_names};
 pub use resources::{AppScope, introspection_problem, service_problem};
 pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
+    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
     FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokenKeyUse, TokensConfig, days_left,

@@ -11,9 +11,11 @@ use super::acme::AcmeConfig;
 use super::app::App;
 use super::appearance::{Accent, Logo};
 use super::client::DefinedClient;
+use super::console::Console;
 use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
+use super::reference::ConfigText;
 use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
 use super::upstream::UpstreamSettings;
@@ -90,6 +92,9 @@ pub struct Config {
     /// Path of the configuration file. `None` if only a text was parsed.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// Text of the configuration file.
+    #[serde(skip)]
+    pub text: ConfigText,
     /// Warnings about allowed values that may be mistakes. Warnings about files are present only
     /// after [`Config::load`].
     #[serde(skip)]
@@ -525,18 +530,6 @@ pub struct PagesConfig {
     pub logo: Option<Logo>,
     /// Colour of links and buttons, if it differs from the default.
     pub accent: Option<Accent>,
-}
-
-/// `[console]`: the developer console.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Console {
-    pub enabled: bool,
-    /// Group whose members are developers, in addition to users with the role.
-    pub developers: Option<String>,
-    /// Group whose members are administrators, in addition to users with the role.
-    pub admins: Option<String>,
-    /// Maximum time since the sign-in of a user of the console.
-    pub sign_in: Duration,
 }
 
 /// `[audit]`: retention of audit records in the store.

@@ -8,6 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::console_role::ConsoleRole;
 use crate::secret::SecretHash;
 use crate::source::{SourceState, UserSource};
 use crate::time::UnixTime;
@@ -99,20 +100,34 @@ impl From<Email> for String {
     }
 }
 
-/// Role of a user in the provider itself.
+/// Role of a user in the provider itself, as stored. Groups give console roles too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     Developer,
+    Auditor,
     Admin,
 }
 
 impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::Developer, Self::Auditor, Self::Admin];
+
     /// Returns the name in commands, forms and the audit log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Developer => "developer",
+            Self::Auditor => "auditor",
             Self::Admin => "admin",
+        }
+    }
+
+    /// Returns the role in the console.
+    pub const fn in_console(self) -> ConsoleRole {
+        match self {
+            Self::Developer => ConsoleRole::Developer,
+            Self::Auditor => ConsoleRole::Auditor,
+            Self::Admin => ConsoleRole::Administrator,
         }
     }
 }
@@ -191,6 +206,21 @@ pub struct User {
     pub created_at: UnixTime,
     /// Time of the last change of the profile, as in the claim `updated_at`.
     pub updated_at: UnixTime,
+    /// Filters of the audit log that the user has saved in the console, at most
+    /// [`MAX_SAVED_FILTERS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit_filters: Vec<SavedFilter>,
+}
+
+/// Maximum number of saved filters of a user.
+pub const MAX_SAVED_FILTERS: usize = 20;
+
+/// Saved filter of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFilter {
+    pub name: String,
+    /// Filter as the query of the page.
+    pub query: String,
 }
 
 impl Serialize for User {
@@ -354,6 +384,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
+            audit_filters: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::borrow::Borrow;
 
 use crate::language::language_tag;
 use crate::words::{Argument, Markup, Words};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
@@ -17,8 +18,8 @@ pub struct Inside<'a> {
     pub prefix: &'a str,
     /// E-mail address of the account.
     pub account: &'a str,
-    /// Console role, if the user has access to the console.
-    pub console: Option<ConsoleRole>,
+    /// Roles in the console. Empty if the user has no access to the console.
+    pub console: ConsoleRoles,
     /// Result of the preceding form.
     pub done: Option<Done>,
     pub app_passwords: bool,
@@ -28,13 +29,6 @@ pub struct Inside<'a> {
     pub once: String,
     /// Whether the home page exists, which lists the user's applications.
     pub home: bool,
-}
-
-/// Role of a user in the console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConsoleRole {
-    Developer,
-    Administrator,
 }
 
 /// Result of a form, shown on the next page.
@@ -69,11 +63,17 @@ pub enum Done {
     /// Several users were changed.
     Users,
     UserInvited,
+    UsersInvited,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
     /// A new signing key was published.
     KeyRotated,
+    /// The configuration was reloaded.
+    Reloaded,
+    /// A filter of the audit log was saved.
+    FilterSaved,
+    FilterDeleted,
     MailRetried,
     MailDeleted,
     /// The secret was shown before, and is not shown again.
@@ -81,7 +81,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 29] = [
+    const ALL: [(Self, &'static str); 33] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -105,9 +105,13 @@ impl Done {
         (Self::UserDeleted, "user-deleted"),
         (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
+        (Self::UsersInvited, "users-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
+        (Self::Reloaded, "reloaded"),
+        (Self::FilterSaved, "filter-saved"),
+        (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ShownBefore, "shown-before"),
@@ -148,9 +152,13 @@ impl Done {
             Self::UserDeleted => t.done_user_deleted(),
             Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
+            Self::UsersInvited => t.done_users_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
+            Self::Reloaded => t.done_reloaded(),
+            Self::FilterSaved => t.done_filter_saved(),
+            Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ShownBefore => t.done_shown_before(),
@@ -197,17 +205,17 @@ impl MenuEntry {
         &[Self::Security, Self::Password, Self::Sessions, Self::AppPasswords],
         &[Self::Activity],
     ];
-    const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 9] = [
-        Self::Overview,
-        Self::Users,
-        Self::Groups,
-        Self::Apps,
-        Self::Clients,
-        Self::Audit,
-        Self::Keys,
-        Self::Mail,
-        Self::Settings,
+    /// Pages of the console's menu, with the roles that read them.
+    const CONSOLE: [(Self, ConsoleRoles); 9] = [
+        (Self::Overview, ConsoleRoles::READERS),
+        (Self::Users, ConsoleRoles::USER_READERS),
+        (Self::Groups, ConsoleRoles::USER_READERS),
+        (Self::Apps, ConsoleRoles::READERS),
+        (Self::Clients, ConsoleRoles::CLIENT_READERS),
+        (Self::Audit, ConsoleRoles::READERS),
+        (Self::Keys, ConsoleRoles::READERS),
+        (Self::Mail, ConsoleRoles::READERS),
+        (Self::Settings, ConsoleRoles::READERS),
     ];
 
     pub(super) fn path(self) -> &'static str {
@@ -278,20 +286,17 @@ impl Inside<'_> {
     /// Returns the menu of the page: the groups of the account, or the pages of the console.
     pub(super) fn menu(&self, current: &MenuEntry) -> Vec<MenuItem> {
         let t = &self.frame.t;
-        let pages: &[MenuEntry] = match (current.in_console(), self.console) {
-            (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
-            (true, _) => &MenuEntry::DEVELOPER,
-            (false, _) => {
-                let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
-                    let first = *group.iter().find(|entry| self.has(**entry))?;
-                    let is_current = group.contains(current).then_some("location");
-                    let current = if first == *current { Some("page") } else { is_current };
-                    Some(MenuItem { path: first.path(), words: first.group_words(t), current })
-                });
-                return groups.collect();
-            }
-        };
-        pages.iter().map(|entry| entry.item(*current, t)).collect()
+        if current.in_console() {
+            let pages = MenuEntry::CONSOLE.iter().filter(|(_, readers)| self.console.has_any(*readers));
+            return pages.map(|(entry, _)| entry.item(*current, t)).collect();
+        }
+        let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
+            let first = *group.iter().find(|entry| self.has(**entry))?;
+            let is_current = group.contains(current).then_some("location");
+            let current = if first == *current { Some("page") } else { is_current };
+            Some(MenuItem { path: first.path(), words: first.group_words(t), current })
+        });
+        groups.collect()
     }
 
     /// Returns the pages of the group that contains the page. Empty if it is the only page.
@@ -322,10 +327,10 @@ impl Inside<'_> {
 
     /// Returns the link from the account to the console, or from the console to the account.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
-        match (current.in_console(), self.console) {
-            (false, Some(_)) => Some((MenuEntry::Overview, self.frame.t.menu_console())),
-            (false, None) => None,
-            (true, _) => Some((MenuEntry::Profile, self.frame.t.menu_account())),
+        match current.in_console() {
+            true => Some((MenuEntry::Profile, self.frame.t.menu_account())),
+            false if self.console.is_empty() => None,
+            false => Some((MenuEntry::Overview, self.frame.t.menu_console())),
         }
     }
 
@@ -333,8 +338,24 @@ impl Inside<'_> {
         self.done.map(|done| done.words(&self.frame.t))
     }
 
+    /// Returns whether the page shows the forms that only administrators send.
     pub(super) fn is_for_administrators(&self) -> bool {
-        self.console == Some(ConsoleRole::Administrator)
+        self.console.is_administrator()
+    }
+
+    /// Returns whether the page shows forms that change users.
+    pub(super) fn edits_users(&self) -> bool {
+        self.console.has_any(ConsoleRoles::USER_EDITORS)
+    }
+
+    /// Returns whether the page shows forms that change clients.
+    pub(super) fn edits_clients(&self) -> bool {
+        self.console.has_any(ConsoleRoles::CLIENT_EDITORS)
+    }
+
+    /// Returns whether the page shows what administrators and auditors read.
+    pub(super) fn reads_everything(&self) -> bool {
+        self.console.reads_everything()
     }
 
     /// Returns the URL that the operator's name links to.

@@ -48,13 +48,13 @@ pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
 pub use create_account::CredentialChoice;
 pub use create_account::InvitationPage;
 pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
-pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
+pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, LiveView, Named};
 pub use factor::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
 };
 pub use inside::{Addresses, Frame};
-pub use inside::{ConsoleRole, Done, Inside};
+pub use inside::{Done, Inside};
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use linking::{

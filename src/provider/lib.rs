@@ -198,6 +198,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/callback",       Endpoint::Console(Area::ClientTestCallback), "console",    GET,      Bucket::Pages),
     page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
     page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
+    page("/console/users/invite",   Endpoint::Console(Area::Invite),          "console",    GET_POST, Bucket::Pages),
     page("/console/users/bulk",     Endpoint::Console(Area::Bulk),            "console",    GET_POST, Bucket::Pages),
     page("/console/groups",         Endpoint::Console(Area::Groups),          "console",    GET,      Bucket::Pages),
     page("/console/groups/members", Endpoint::Console(Area::Group),           "console",    GET_POST, Bucket::Pages),
@@ -209,8 +210,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/apps/*",         Endpoint::Console(Area::App),             "console",    GET,      Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
-    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
-    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET_POST, Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET_POST, Bucket::Pages),
     page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
 ];
 

@@ -2,8 +2,9 @@
 
 use askama::Template;
 
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
+use sealgate_domain::console_role::ConsoleRoles;
 
 /// Change to several users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,10 @@ pub enum BulkSkip {
     Unknown,
     /// The user was deleted in the meantime.
     Deleted,
+    /// The user manager does not manage the user.
+    NotManaged,
+    /// Without the group, the user would be in none of the groups that the user manager manages.
+    LastGroup,
     /// The rules of the command refused the change, because the user has changed in the meantime.
     Refused,
     /// The server failed before or at this user.
@@ -71,7 +76,7 @@ pub enum BulkSkip {
 }
 
 impl BulkSkip {
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Own, "own"),
         (Self::Unchanged, "unchanged"),
         (Self::Directory, "directory"),
@@ -80,6 +85,8 @@ impl BulkSkip {
         (Self::CannotInvite, "cannot-invite"),
         (Self::Unknown, "unknown"),
         (Self::Deleted, "deleted"),
+        (Self::NotManaged, "not-managed"),
+        (Self::LastGroup, "last-group"),
         (Self::Refused, "refused"),
         (Self::Failed, "failed"),
     ];
@@ -105,6 +112,8 @@ pub enum BulkFault {
     },
     /// The name of the group is invalid.
     Group,
+    /// The user manager does not manage the group.
+    OtherGroup,
 }
 
 /// User in the question or in the result.
@@ -126,8 +135,8 @@ pub struct BulkPage<'a> {
     pub action: BulkAction,
     /// Group of the change. Empty for changes without a group.
     pub group: &'a str,
-    /// Console role of the members of the group.
-    pub role: Option<ConsoleRole>,
+    /// Console roles of the members of the group.
+    pub roles: ConsoleRoles,
     pub users: &'a [BulkLine],
     /// Users that the change leaves out.
     pub skipped: &'a [(BulkLine, BulkSkip)],
@@ -181,6 +190,8 @@ impl Words {
             BulkSkip::CannotInvite => self.bulk_cannot_invite(),
             BulkSkip::Unknown => self.bulk_unknown(),
             BulkSkip::Deleted => self.bulk_deleted(),
+            BulkSkip::NotManaged => self.bulk_not_managed(),
+            BulkSkip::LastGroup => self.bulk_last_group(),
             BulkSkip::Refused => self.bulk_refused(),
             BulkSkip::Failed => self.bulk_failed(),
         }
@@ -205,11 +216,7 @@ impl BulkPage<'_> {
         match self.action {
             BulkAction::Disable => t.bulk_disable_effect(),
             BulkAction::Enable => t.bulk_enable_effect(),
-            BulkAction::AddToGroup => match self.role {
-                Some(ConsoleRole::Administrator) => t.bulk_add_admin(),
-                Some(ConsoleRole::Developer) => t.bulk_add_developer(),
-                None => t.bulk_add_effect(),
-            },
+            BulkAction::AddToGroup => t.roles_of_group(self.roles).unwrap_or_else(|| t.bulk_add_effect()),
             BulkAction::RemoveFromGroup => t.bulk_remove_effect(),
             BulkAction::Revoke => t.bulk_revoke_effect(),
             BulkAction::InviteAgain => t.bulk_invite_effect(),
@@ -222,6 +229,7 @@ impl BulkPage<'_> {
             BulkFault::NoUsers => t.bulk_no_users(),
             BulkFault::TooMany { most } => t.bulk_too_many(*most),
             BulkFault::Group => t.bulk_group_wrong(),
+            BulkFault::OtherGroup => t.bulk_other_group(),
         }
     }
 

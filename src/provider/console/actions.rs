@@ -6,14 +6,16 @@
 use super::Area;
 use crate::accesses;
 use sealgate_core::web::failure::Failure;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
+use sealgate_pages::Problem;
 use sealgate_pages::console::BulkAction;
-use sealgate_pages::{ConsoleRole, Problem};
 
 /// Action of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     AddUser,
+    InviteUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
@@ -24,6 +26,17 @@ pub(super) enum Action {
     Mail(MailAction),
     CheckNewApp,
     CheckAccess,
+    /// Reloads the configuration.
+    Reload,
+    Audit(AuditAction),
+}
+
+/// Action on the page of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuditAction {
+    /// Saves the filter for the user.
+    SaveFilter,
+    DeleteFilter,
 }
 
 /// Action on the page of a user.
@@ -112,6 +125,7 @@ impl Action {
     pub(super) fn read(area: Area, form: &Params) -> Result<Self, Failure> {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
+            Area::Invite => Some(Self::InviteUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
@@ -122,6 +136,8 @@ impl Action {
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
+            Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
             | Area::ClientTestCallback
@@ -130,8 +146,6 @@ impl Action {
             | Area::MailTemplates
             | Area::Apps
             | Area::App
-            | Area::Settings
-            | Area::Audit
             | Area::AuditExport => None,
         };
         action.ok_or(Failure::page(Problem::InvalidRequest))
@@ -142,12 +156,13 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved.
+            // a mailed link. A queued message was already approved. Users save their own filters.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
-            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
+            | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
             Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
@@ -177,6 +192,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
                 Client::Rotate
@@ -192,13 +208,16 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::Reload
             | Self::Mail(Mail::Delete) => Guard::Confirmation,
         }
     }
 
-    /// Returns the lowest role that may make the action. Developers reach only their own clients.
-    pub(super) fn least_role(self) -> ConsoleRole {
-        use ClientAction as Client;
+    /// Returns the roles that may make the action: one of them is enough. Auditors never do, except for
+    /// actions that only read. Developers reach only their own clients, and user managers only the
+    /// users that they manage.
+    pub(super) fn roles(self) -> ConsoleRoles {
+        use {ClientAction as Client, UserAction as User};
         match self {
             Self::RegisterClient
             | Self::Client(
@@ -212,18 +231,37 @@ impl Action {
                 | Client::Enable
                 | Client::Delete,
             )
-            | Self::ClientTest(_) => ConsoleRole::Developer,
+            | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
+            Self::AddUser
+            | Self::User(
+                User::Save
+                | User::SaveProfile
+                | User::Revoke
+                | User::Disable
+                | User::Enable
+                | User::ResetPassword
+                | User::SendResetLink
+                | User::ResendInvitation
+                | User::WithdrawInvitation
+                | User::UnblockFactors
+                | User::ResetFactors
+                | User::EndAccess,
+            )
+            | Self::Bulk(_) => ConsoleRoles::USER_EDITORS,
             // A developer must not vouch for a client, or lower the level that an administrator set. The
-            // server sends requests to the URI for logout tokens.
+            // server sends requests to the URI for logout tokens. A password at an application is an account
+            // there, which rules of the application's operator may give more access than a group.
             Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
-            | Self::AddUser
-            | Self::User(_)
-            | Self::Bulk(_)
+            // A deletion cannot be undone.
+            | Self::User(User::Delete | User::SetAppLogin)
+            | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
+            | Self::Reload
+            | Self::Audit(_)
             | Self::Mail(_)
-            | Self::CheckNewApp
-            | Self::CheckAccess => ConsoleRole::Administrator,
+            | Self::CheckNewApp => ConsoleRoles::ADMINISTRATORS,
+            Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
 }
@@ -300,6 +338,13 @@ impl ClientTestAction {
     /// Reads the action of a form on the page for test sign-ins.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl AuditAction {
+    /// Reads the action of a form on the page of the audit log.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("save-filter", Self::SaveFilter), ("delete-filter", Self::DeleteFilter)])
     }
 }
 

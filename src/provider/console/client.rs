@@ -168,7 +168,8 @@ async fn resume(
     form: &Params,
 ) -> Result<Response, Failure> {
     let action = ClientAction::read(form)?;
-    if client.from_configuration || console_user.role < Action::Client(action).least_role() {
+    let may_act = console_user.roles.has_any(Action::Client(action).roles()) && console_user.may_change(client);
+    if client.from_configuration || !may_act {
         return show(ctx, console_user, client, &ClientNotes::default()).await;
     }
     let is_late = matches!(action, ClientAction::Save | ClientAction::Approve);
@@ -407,7 +408,8 @@ pub(super) async fn execute(
 /// Returns the context of a command of this user.
 pub(super) fn command_context<'c>(ctx: &'c RequestContext<'_>, console_user: &ConsoleUser) -> CommandContext<'c> {
     let origin = &ctx.origin;
-    CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id)
+    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    context.recorded_as(console_user.actor)
 }
 
 /// Returns the answer to a command that failed.
@@ -471,6 +473,7 @@ async fn page(
         csrf: &console_user.csrf(ctx),
         client,
         form,
+        may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),

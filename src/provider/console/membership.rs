@@ -10,19 +10,19 @@ use http::StatusCode;
 
 use crate::console::confirmation::{Question, Target};
 use crate::console::user::{UserNotes, page_of, show};
-use crate::console::users::{groups, roles};
+use crate::console::users::{groups, roles, typed_groups};
 use crate::console::{ConsoleUser, confirmation, owners};
 use crate::submission::{self, Effect};
-use crate::visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::MAX_GROUPS;
 use sealgate_domain::user::{Role, User, membership_changes};
 use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
-use sealgate_pages::{ConsoleRole, Done, Problem};
+use sealgate_pages::{Done, Problem};
 
 /// Input of the form.
 pub(super) struct Membership {
@@ -38,12 +38,12 @@ impl Membership {
         let list = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
         let shown_groups: Option<BTreeSet<String>> = form.one("shown_groups")?.map(list);
         let shown_roles = form.one("shown_roles")?.unwrap_or_default();
-        let shown_roles = [Role::Developer, Role::Admin].into_iter().filter(|role| {
+        let shown_roles = Role::ALL.into_iter().filter(|role| {
             let name = role.as_str();
             shown_roles.split(',').any(|shown| shown == name)
         });
         Ok(Self {
-            groups: form.one("groups")?.unwrap_or_default().to_owned(),
+            groups: typed_groups(form)?,
             roles: roles(form),
             shown: shown_groups.map(|groups| (groups, shown_roles.collect())),
         })
@@ -76,6 +76,12 @@ struct Difference {
 }
 
 impl Difference {
+    /// Returns whether only these groups change, and no role.
+    fn is_within(&self, groups: &BTreeSet<String>) -> bool {
+        let has_no_roles = self.added_roles.is_empty() && self.removed_roles.is_empty();
+        has_no_roles && self.added.is_subset(groups) && self.removed.is_subset(groups)
+    }
+
     /// Applies the difference. Changes nothing if the user would have too many groups.
     fn apply(&self, user: &mut User) {
         let mut groups: BTreeSet<String> = user.groups.difference(&self.removed).cloned().collect();
@@ -116,8 +122,8 @@ pub(super) async fn question<'a>(
     let question =
         Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
             .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
-    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
-    let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { OwnedClients::default() };
+    let keeps_clients = ctx.sealgate.config.console.roles_of(&next).has_any(ConsoleRoles::CLIENT_EDITORS);
+    let clients = if keeps_clients { OwnedClients::default() } else { owners::clients_of(ctx, user.sub).await? };
     Ok(Some(Question { clients, ..question }))
 }
 
@@ -134,14 +140,20 @@ pub(super) async fn save(
         show(ctx, console_user, user, &notes).await
     };
     let Some(difference) = typed.difference(user) else { return wrong(UserField::Groups).await };
+    if !console_user.is_administrator() && !difference.is_within(&console_user.managed) {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
     let next = difference.applied(user);
+    if !console_user.may_change_user(ctx, &next) {
+        return wrong(UserField::ManagedGroups).await;
+    }
     let is_lost = difference.added.iter().any(|group| !next.groups.contains(group));
     if is_lost {
         return wrong(UserField::Groups).await;
     }
-    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
+    let roles = ctx.sealgate.config.console.roles_of(&next);
     let own = user.sub == console_user.visitor.user.sub;
-    if own && role != Some(ConsoleRole::Administrator) {
+    if own && !roles.covers(console_user.roles) {
         return wrong(UserField::OwnRole).await;
     }
     let question = question(ctx, user, &typed).await?;
@@ -149,7 +161,7 @@ pub(super) async fn save(
         return Ok(confirmation::page(ctx, console_user, form, &question));
     }
     let work = Box::pin(async {
-        if role.is_none() {
+        if !roles.has_any(ConsoleRoles::CLIENT_EDITORS) {
             owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
         }
         let details = Mutex::new(Vec::new());

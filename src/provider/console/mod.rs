@@ -1,17 +1,19 @@
 //! `/console`: pages where developers register clients, and administrators manage users, keys and
 //! limits.
 //!
-//! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
-//! their own clients. [`actions`] has what each action requires: the role, a recent sign-in, a
+//! [`Area::readers`] are the roles that may open a page, and [`Area::editors`] those that may send a
+//! form to it. [`ConsoleUser::client`] limits developers to their own clients, and
+//! [`ConsoleUser::user`] user managers to the users that they manage. [`actions`] has what each action requires: the roles, a recent sign-in, a
 //! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
 //! page's path. Each commit requires that the user still has the role.
 //!
-//! This module contains the read-only page `/console/settings`. The other pages have modules of
-//! their own.
+//! The pages have modules of their own.
 
 mod actions;
 mod app;
 mod audit;
+mod audit_export;
+mod audit_filters;
 mod bulk;
 mod check_access;
 mod client;
@@ -20,6 +22,7 @@ mod clients;
 mod confirmation;
 mod form;
 mod groups;
+mod invite;
 mod kept_form;
 mod keys;
 mod mail;
@@ -27,10 +30,13 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod settings;
 mod user;
 mod user_list;
 mod user_profile;
 mod users;
+
+use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
@@ -44,11 +50,11 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{LimitLine, SettingsPage};
-use sealgate_pages::{ConsoleRole, Inside, Problem, html};
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::{Inside, Problem};
 use sealgate_store::UserRule;
 
 /// Page of the console.
@@ -64,6 +70,7 @@ pub(super) enum Area {
     NewUser,
     User,
     Bulk,
+    Invite,
     Groups,
     Group,
     Keys,
@@ -79,20 +86,43 @@ pub(super) enum Area {
 }
 
 impl Area {
-    /// Returns the lowest role that may open the page.
-    fn least(self) -> ConsoleRole {
+    /// Returns the roles that may open the page: one of them is enough. Developers read only their own
+    /// clients, and user managers only the users that they manage.
+    fn readers(self) -> ConsoleRoles {
         match self {
-            // The overview leads developers to their clients.
+            // The overview leads developers to their clients, and user managers to their users.
+            Self::Overview => ConsoleRoles::ANY,
+            Self::Clients | Self::Client => ConsoleRoles::CLIENT_READERS,
+            // These pages are forms.
+            Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
+            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::Invite | Self::NewApp => ConsoleRoles::ADMINISTRATORS,
+            Self::Users | Self::User | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Keys
+            | Self::Mail
+            | Self::MailTemplates
+            | Self::Apps
+            | Self::App
+            | Self::CheckAccess
+            | Self::Settings
+            | Self::Audit
+            | Self::AuditExport => ConsoleRoles::READERS,
+        }
+    }
+
+    /// Returns the roles that may send a form to the page. Other users get 403 whatever the form has.
+    /// [`Action::roles`] says which actions.
+    fn editors(self) -> ConsoleRoles {
+        match self {
+            Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
+            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            // A check changes nothing.
+            Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
             | Self::Clients
-            | Self::NewClient
-            | Self::Client
-            | Self::ClientTest
-            | Self::ClientTestCallback => ConsoleRole::Developer,
-            Self::Users
-            | Self::NewUser
-            | Self::User
-            | Self::Bulk
+            | Self::ClientTestCallback
+            | Self::Users
+            | Self::Invite
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -101,17 +131,17 @@ impl Area {
             | Self::Apps
             | Self::App
             | Self::NewApp
-            | Self::CheckAccess
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRole::Administrator,
+            | Self::AuditExport => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
 
 pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
-    let console_user = ConsoleUser::enter(ctx, area.least()).await?;
-    if ctx.head.method == Method::POST {
+    let is_form = ctx.head.method == Method::POST;
+    let console_user = ConsoleUser::enter(ctx, area).await?;
+    if is_form {
         require(ctx, &console_user, area).await?;
     }
     match area {
@@ -125,6 +155,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
+        Area::Invite => invite::invite_page(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
         Area::Group => groups::members_page(ctx, &console_user).await,
         Area::Keys => keys::keys_page(ctx, &console_user).await,
@@ -134,9 +165,9 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::App => app::app_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
-        Area::Settings => Ok(settings_page(ctx, &console_user)),
+        Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
-        Area::AuditExport => audit::export(ctx).await,
+        Area::AuditExport => audit_export::export(ctx, &console_user).await,
     }
 }
 
@@ -148,11 +179,14 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
     if matches!(area, Area::Client | Area::ClientTest) {
         // Another developer's client is answered with 404, also if the form is invalid.
-        console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        if !console_user.may_change(&client) {
+            return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+        }
     }
     let form = console_user.form(ctx)?;
     let action = Action::read(area, &form)?;
-    if console_user.role < action.least_role() {
+    if !console_user.roles.has_any(action.roles()) {
         return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
     }
     match action.guard() {
@@ -163,40 +197,46 @@ async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Are
     }
 }
 
-/// Signed-in user of a console page, with a role that may open the page.
+/// Signed-in user of a console page, with a role that may open the page or send its form.
 struct ConsoleUser {
     visitor: Visitor,
-    role: ConsoleRole,
+    roles: ConsoleRoles,
+    /// Groups whose users the user manages. Empty if the user is no user manager.
+    managed: BTreeSet<String>,
+    /// Actor of audit events.
+    actor: Actor,
 }
 
 impl ConsoleUser {
-    /// Returns the user of a console page that requires at least this role.
+    /// Returns the user of a page, who has a role to open it or to send a form to it.
     ///
     /// The sign-in must be recent and reach the level that `[factors]` demands.
-    async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
+    async fn enter(ctx: &RequestContext<'_>, area: Area) -> Result<Self, Failure> {
+        let required = if ctx.head.method == Method::POST { area.editors() } else { area.readers() };
         let max_age = ctx.sealgate.config.console.sign_in;
         let visitor = match Visitor::recent(ctx, &page_after_sign_in(ctx), max_age).await {
-            Err(Failure::Redirect(address)) => return Err(keep_form(ctx, address).await?),
+            Err(Failure::Redirect(address)) => return Err(keep_form(ctx, required, address).await?),
             visitor => visitor?,
         };
+        let roles = visitor.console_roles(ctx);
+        if !roles.has_any(required) {
+            return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+        }
         if visitor.unmet_level(ctx).await?.is_some() {
             return Err(Failure::Redirect(ctx.path("/account/security")));
         }
-        match visitor.console_role(ctx) {
-            Some(role) if role >= least => {
-                let console = ctx.sealgate.config.console.clone();
-                // The role may be removed while the request runs.
-                ctx.sealgate.store.require(UserRule::new(move |user| {
-                    let now = visitor::role_in(&console, &user.roles, |group| user.is_in_group(group));
-                    now.is_some_and(|now| now >= role)
-                }));
-                Ok(Self { visitor, role })
-            }
-            _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
-        }
+        let managed = ctx.sealgate.config.console.managed_by(&visitor.user);
+        limit_commits(ctx, roles, &managed);
+        let subject = visitor.user.sub;
+        let actor = match () {
+            () if roles.is_administrator() => Actor::Administrator(subject),
+            () if area.editors().has(ConsoleRole::UserManager) => Actor::UserManager(subject),
+            () => Actor::Developer(subject),
+        };
+        Ok(Self { visitor, roles, managed, actor })
     }
 
-    /// Returns the client with this id, if the user may access it.
+    /// Returns the client with this id, if the user may see it.
     ///
     /// The response is 404 both for an unknown client and for another developer's client, so that
     /// it does not reveal which clients exist.
@@ -205,12 +245,49 @@ impl ConsoleUser {
             Some(id) => ctx.sealgate.store.client(&id).await?,
             None => None,
         };
-        client.filter(|client| self.may_change(client)).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+        let client = client.filter(|client| self.may_see(client));
+        client.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
     }
 
-    /// Returns whether the user may see and change the client.
+    /// Returns whether the user may see the client.
+    fn may_see(&self, client: &Client) -> bool {
+        self.roles.reads_everything() || self.may_change(client)
+    }
+
+    /// Returns whether the user may change the client.
     fn may_change(&self, client: &Client) -> bool {
-        self.is_administrator() || client.owner == Some(self.visitor.user.sub)
+        let is_own = client.owner == Some(self.visitor.user.sub);
+        self.is_administrator() || (self.roles.has(ConsoleRole::Developer) && is_own)
+    }
+
+    /// Returns the user with this id, if the user of the page may see them.
+    ///
+    /// The response is 404 both for an unknown user and for a user whom a user manager does not
+    /// manage.
+    async fn user(&self, ctx: &RequestContext<'_>, id: &str) -> Result<Option<User>, Failure> {
+        let user = match Subject::parse(id) {
+            Some(subject) => ctx.sealgate.store.user(subject).await?,
+            None => None,
+        };
+        Ok(user.filter(|user| self.may_see_user(ctx, user)))
+    }
+
+    fn may_see_user(&self, ctx: &RequestContext<'_>, user: &User) -> bool {
+        self.roles.reads_everything() || self.may_change_user(ctx, user)
+    }
+
+    fn may_change_user(&self, ctx: &RequestContext<'_>, user: &User) -> bool {
+        self.is_administrator() || ctx.sealgate.config.console.is_managed(user, &self.managed)
+    }
+
+    /// Returns whether the user may add users to this group, and remove them.
+    fn may_change_group(&self, group: &str) -> bool {
+        self.is_administrator() || self.managed.contains(group)
+    }
+
+    /// Returns the groups to which lists of users are limited, for a user manager.
+    fn listed_groups(&self) -> Option<&BTreeSet<String>> {
+        (!self.roles.reads_everything()).then_some(&self.managed)
     }
 
     /// Returns whether the user may register a redirect URI. `client` is `None` for a new client.
@@ -219,7 +296,7 @@ impl ConsoleUser {
     }
 
     fn is_administrator(&self) -> bool {
-        self.role == ConsoleRole::Administrator
+        self.roles.is_administrator()
     }
 
     /// Returns the user's authority in decisions about clients.
@@ -230,7 +307,7 @@ impl ConsoleUser {
 
     /// Returns an audit event with this user as the actor. The caller adds the details.
     fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
-        ctx.event(kind, Actor::from(self.authority()))
+        ctx.event(kind, self.actor)
     }
 
     fn csrf(&self, ctx: &RequestContext<'_>) -> String {
@@ -246,21 +323,35 @@ impl ConsoleUser {
     }
 }
 
+/// Requires for the commits of this request that the user still has these roles and still manages these
+/// groups, and that a user who is no administrator changes only users of these groups.
+fn limit_commits(ctx: &RequestContext<'_>, roles: ConsoleRoles, managed: &BTreeSet<String>) {
+    let (store, console, groups) = (&ctx.sealgate.store, ctx.sealgate.config.console.clone(), managed.clone());
+    store.require(UserRule::new(move |user| {
+        let now = console.roles_of(user);
+        now.covers(roles) && (now.is_administrator() || console.managed_by(user).is_superset(&groups))
+    }));
+    if !roles.is_administrator() {
+        let (console, groups) = (ctx.sealgate.config.console.clone(), managed.clone());
+        store.limit_users(UserRule::new(move |user| console.is_managed(user, &groups)));
+    }
+}
+
 /// Stores the form of this request until the user has signed in again, because the sign-in is too
 /// old.
 ///
 /// Returns the redirect to the sign-in. If the request has no form to keep, the redirect goes to
 /// `address`.
-async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
+async fn keep_form(ctx: &RequestContext<'_>, required: ConsoleRoles, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
     if ctx.head.method != Method::POST || ctx.path(&page) != path {
         return Ok(Failure::Redirect(address));
     }
     let visitor = Visitor::find(ctx, &page).await?;
-    let form = match visitor.form(ctx, path) {
-        Ok(form) if visitor.console_role(ctx).is_some() => form,
-        _ => return Ok(Failure::Redirect(address)),
-    };
+    if !visitor.console_roles(ctx).has_any(required) {
+        return Ok(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    let Ok(form) = visitor.form(ctx, path) else { return Ok(Failure::Redirect(address)) };
     let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
     let max_age = ctx.sealgate.config.console.sign_in;
     Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Redirect(address)))
@@ -282,33 +373,4 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
-}
-
-fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &ctx.sealgate.config;
-    let limits = &config.rate_limits;
-    let requests = |limit: RateLimit| limit.requests().map(u64::from);
-    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
-    let lines = [
-        line(Some("/oauth/authorize"), limits.authorize, false),
-        line(Some("/oauth/token"), limits.token, true),
-        line(Some("/oauth/userinfo"), limits.userinfo, true),
-        line(Some("/oauth/revoke"), limits.revoke, true),
-        line(Some("/oauth/introspect"), limits.introspect, true),
-        line(Some("/.well-known/openid-configuration"), limits.discovery, false),
-        line(Some("/oauth/jwks"), limits.jwks, false),
-        line(Some("/oauth/logout"), limits.logout, false),
-        line(Some("/oauth/register"), limits.register, false),
-        line(None, limits.pages, false),
-    ];
-    let page = SettingsPage {
-        inside: console_user.inside(ctx),
-        issuer: config.issuer.as_str(),
-        limits: &lines,
-        sign_ins: requests(limits.sign_ins),
-        failures_per_account: config.login.failures_per_account.into(),
-        failures_per_address: config.login.failures_per_address.into(),
-        window_minutes: config.login.window.as_secs().div_ceil(60),
-    };
-    Response::page(StatusCode::OK, html(&page), None)
 }

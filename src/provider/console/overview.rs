@@ -1,16 +1,19 @@
-//! `/console`: the state of the installation. Developers are led to their clients.
+//! `/console`: the state of the installation. Developers are led to their clients, and user managers to
+//! their users.
 
 use std::path::PathBuf;
 
 use http::StatusCode;
 
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, user_list};
 use crate::request::ProviderRequest as _;
 use sealgate_config::{EXPIRES_SOON, StoreConfig, days_left};
+use sealgate_core::health::MachineWarning;
 use sealgate_core::overview::{OverviewFigures, SignInCount};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::time::UnixTime;
 use sealgate_pages::console::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
@@ -22,8 +25,9 @@ const MAX_SHOWN: usize = 20;
 const MEBIBYTE: u64 = 1 << 20;
 
 pub(super) async fn overview_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if !console_user.is_administrator() {
-        return Err(Failure::Redirect(ctx.path("/console/clients")));
+    if !console_user.roles.reads_everything() {
+        let is_manager = console_user.roles.has(ConsoleRole::UserManager);
+        return Err(Failure::Redirect(ctx.path(if is_manager { user_list::PAGE } else { "/console/clients" })));
     }
     let (sealgate, config) = (ctx.sealgate, &ctx.sealgate.config);
     let figures = sealgate.overview.current(sealgate).await;
@@ -97,8 +101,21 @@ fn warnings(
     ];
     let texts = config.warnings.iter().take(MAX_SHOWN).map(ToString::to_string);
     let of_configuration = texts.map(OverviewWarning::Configuration);
+    let of_machine = figures.map_or(&[][..], |figures| &figures.machine.1).iter().map(|warning| of_machine(*warning));
     let of_parts = of_keys.into_iter().chain(of_counts).flatten();
-    of_parts.chain(of_certificates).chain(of_configuration).collect()
+    of_parts.chain(of_certificates).chain(of_machine).chain(of_configuration).collect()
+}
+
+fn of_machine(warning: MachineWarning) -> OverviewWarning {
+    match warning {
+        MachineWarning::ClockNotSynchronized => OverviewWarning::ClockNotSynchronized,
+        MachineWarning::DiskReadOnly => OverviewWarning::DiskReadOnly,
+        MachineWarning::DiskFull => OverviewWarning::DiskFull,
+        MachineWarning::DiskLow(mebibytes) => OverviewWarning::DiskLow(mebibytes),
+        MachineWarning::FewInodes => OverviewWarning::FewInodes,
+        MachineWarning::NeverBackedUp => OverviewWarning::NeverBackedUp,
+        MachineWarning::OldBackup(days) => OverviewWarning::OldBackup(days),
+    }
 }
 
 fn counted(figures: &OverviewFigures, now: UnixTime) -> CountedFigures {

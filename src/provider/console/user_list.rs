@@ -2,14 +2,14 @@
 
 use http::StatusCode;
 
-use crate::console::{ConsoleUser, bulk, kept_form};
+use crate::console::{ConsoleUser, bulk, groups, kept_form};
 use crate::request::ProviderRequest as _;
 use sealgate_core::user_list::MAX_LISTED_USERS;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::factors::FactorKind;
-use sealgate_domain::user::Role;
 use sealgate_domain::user_list::{ListedState, ListedUser, UserList, UserOrder, UserQuery, UserSelection};
 use sealgate_pages::console::{UserFilter, UserLine, UsersPage};
 use sealgate_pages::html;
@@ -56,7 +56,7 @@ impl Wanted {
             find: text("find")?,
             group: text("group")?,
             state: ListedState::parse(&text("state")?),
-            role: known(text("role")?, |role| role == NONE || role_named(role).is_some()),
+            role: known(text("role")?, |role| role == NONE || ConsoleRole::parse(role).is_some()),
             factor: known(text("factor")?, |factor| factor == NONE || FactorKind::parse(factor).is_some()),
             source: text("source")?,
             sort: UserOrder::parse(&text("sort")?).unwrap_or_default(),
@@ -65,21 +65,21 @@ impl Wanted {
         })
     }
 
-    fn query(&self, ctx: &RequestContext<'_>) -> UserQuery {
+    fn query(&self, ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> UserQuery {
         let set = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let console = &ctx.sealgate.config.console;
         UserQuery {
             search: self.find.clone(),
             group: set(&self.group),
             state: self.state,
-            role: set(&self.role).map(|role| role_named(&role)),
+            role: set(&self.role).map(|role| ConsoleRole::parse(&role)),
             factor: set(&self.factor).map(|factor| FactorKind::parse(&factor)),
             source: set(&self.source).map(|source| Some(source).filter(|source| source != NONE)),
             order: self.sort,
             reversed: self.reversed,
             skip: (self.page - 1).saturating_mul(USERS_PER_PAGE),
             limit: USERS_PER_PAGE,
-            role_groups: (console.developers.clone(), console.admins.clone()),
+            role_groups: groups::role_groups(ctx),
+            managed: console_user.listed_groups().cloned(),
         }
     }
 
@@ -115,14 +115,6 @@ impl Wanted {
     }
 }
 
-fn role_named(name: &str) -> Option<Role> {
-    match name {
-        "admin" => Some(Role::Admin),
-        "developer" => Some(Role::Developer),
-        _ => None,
-    }
-}
-
 pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if let Some(form) = kept_form::take(ctx, console_user, PAGE).await? {
         return bulk::resume(ctx, console_user, &form).await;
@@ -130,16 +122,17 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let wanted = Wanted::read(ctx)?;
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     let (has_sign_ins, is_full) = (list.has_sign_ins(), list.is_full());
-    let (query, now) = (wanted.query(ctx), ctx.now);
+    let (query, now) = (wanted.query(ctx, console_user), ctx.now);
     let work = move |list: &UserList| {
-        let mut groups: Vec<_> = list.groups();
-        groups.truncate(PROPOSED_GROUPS);
-        let groups: Vec<String> = groups.into_iter().map(|(name, _)| name).collect();
-        (list.select(&query, now), groups, list.sources())
+        let (groups, sources) = match &query.managed {
+            Some(managed) => (managed.iter().cloned().collect(), Vec::new()),
+            None => (list.groups().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), list.sources()),
+        };
+        (list.select(&query, now), groups.into_iter().take(PROPOSED_GROUPS).collect::<Vec<_>>(), sources)
     };
     let (mut selection, groups, sources) = list.with(work).await?;
     if is_full && selection.total == 0 {
-        selection = exact(ctx, &wanted).await?;
+        selection = exact(ctx, console_user, &wanted).await?;
     }
     let users = lines(ctx, &selection.users).await?;
     let page_number = selection.skipped / USERS_PER_PAGE + 1;
@@ -149,7 +142,7 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     // The head of the column that sorts the list reverses the order.
     let orders =
         UserOrder::ALL.map(|order| (order, wanted.url(ctx, order, order == wanted.sort && !wanted.reversed, 1)));
-    let counted = ctx.sealgate.enrolment.last();
+    let counted = ctx.sealgate.enrolment.last().filter(|_| console_user.roles.reads_everything());
     let page = UsersPage {
         inside: console_user.inside(ctx),
         users: &users,
@@ -181,8 +174,13 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
 }
 
 /// Returns the user with exactly the address or username of a search, if the list has not all users.
-async fn exact(ctx: &RequestContext<'_>, wanted: &Wanted) -> Result<UserSelection, Failure> {
-    let Some(user) = ctx.sealgate.store.user_by_sign_in_name(&wanted.find).await? else {
+async fn exact(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    wanted: &Wanted,
+) -> Result<UserSelection, Failure> {
+    let user = ctx.sealgate.store.user_by_sign_in_name(&wanted.find).await?;
+    let Some(user) = user.filter(|user| console_user.may_see_user(ctx, user)) else {
         return Ok(UserSelection::default());
     };
     let state = if user.is_enabled() { ListedState::Enabled } else { ListedState::Disabled };
