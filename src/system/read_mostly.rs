@@ -71,9 +71,11 @@ pub struct ReadMostly<T: Send + Sync> {
     current: RwLock<Arc<T>>,
     /// Number of changes.
     version: AtomicU64,
-    /// Reference of each thread, with the version to which it belongs.
-    of_threads: ThreadLocal<RefCell<Option<(u64, LocalRef<T>)>>>,
+    of_threads: ThreadLocal<RefCell<KeptRef<T>>>,
 }
+
+/// Reference of a thread, with the version to which it belongs.
+type KeptRef<T> = Option<(u64, LocalRef<T>)>;
 
 impl<T: Send + Sync> ReadMostly<T> {
     pub fn new(value: T) -> Self {
