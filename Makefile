@@ -227,7 +227,7 @@ fuzz:
 bench:
 	@.ci/install bench
 	benches/all/tools.sh
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy --example h2_load
 	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/all/run.mjs
 

@@ -369,8 +369,11 @@ impl Gateway {
         // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
         let takes_app_passwords =
-            asked.rule.app_passwords || (access == Access::Public && asked.rules().any(|rule| rule.app_passwords));
-        if takes_app_passwords && app_password::is_presented(&ctx.head.headers, &gate.app.identity) {
+            || asked.rule.app_passwords || (access == Access::Public && asked.rules().any(|rule| rule.app_passwords));
+        if gate.takes_app_passwords
+            && app_password::is_presented(&ctx.head.headers, &gate.app.identity)
+            && takes_app_passwords()
+        {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {

@@ -318,7 +318,7 @@ impl<'a> AccessRequest<'a> {
     /// Returns every rule that must allow the request. The rule of the path comes first.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
         let destination = if let Destination::Ruled(rule) = self.destination { Some(rule) } else { None };
-        std::iter::once(self.rule).chain(destination).chain(self.below.rules())
+        std::iter::once(self.rule).chain(destination).chain(self.below.rules().flatten())
     }
 
     /// Returns whether the rules need no credentials.
@@ -362,7 +362,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
         Destination::Closed => return Err(Refused::Destination),
         Destination::None | Destination::Ruled(_) => {}
     }
-    if asked.below.is_closed() || !asked.below.rules().all(lets_through) {
+    if !asked.below.rules().all(|rule| rule.is_ok_and(lets_through)) {
         return Err(Refused::Below);
     }
     if asked.maintenance().is_some_and(|maintenance| !is_excepted(asked, maintenance, credential)) {

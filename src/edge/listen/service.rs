@@ -5,11 +5,16 @@
 //! requests. Heads are limited in size and checked for ambiguous forms. The application limits
 //! request bodies. [`Connection`] limits the time for writing.
 
+use std::future::poll_fn;
+use std::io;
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +27,7 @@ use pingora::protocols::l4::{self, socket};
 use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead as _, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -42,7 +47,7 @@ use crate::refusal::raw_refusal;
 use crate::request_id::RequestIds;
 use crate::{ConnectionEvent, Watch};
 
-/// Initial size of the buffer for a head, in bytes. Most heads fit into this buffer.
+/// Size of the buffer for the start of a head, in bytes. Most heads fit into this buffer.
 const HEAD_BUFFER: usize = 4096;
 /// Pause after a failed accept. An accept usually fails because descriptors or memory are
 /// exhausted.
@@ -280,6 +285,18 @@ impl Drop for CloseReporter {
     }
 }
 
+/// Reads the first bytes of a head. An idle connection has no buffer: the bytes are read onto the
+/// stack and then copied.
+async fn read_first(stream: &mut Stream) -> io::Result<BytesMut> {
+    poll_fn(|cx| {
+        let mut bytes = [MaybeUninit::uninit(); HEAD_BUFFER];
+        let mut read = ReadBuf::uninit(&mut bytes);
+        ready!(Pin::new(&mut *stream).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(BytesMut::from(read.filled())))
+    })
+    .await
+}
+
 /// Complete head, with the bytes that were read after it.
 struct RequestHead {
     bytes: BytesMut,
@@ -330,7 +347,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline).await };
         let terms = tls.terms();
-        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.handshake(connection)).await else {
+        // Boxed, so that idle connections do not keep room for the state of a handshake.
+        let Ok(Ok(mut stream)) = timeout_at(deadline, Box::pin(terms.handshake(connection))).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
         // A TLS-ALPN-01 validation ends with the handshake (RFC 8737 §3).
@@ -412,7 +430,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let (mut deadline, mut stopping) = (Deadline::new(deadline), ShutdownSubscription::new(self.stop.clone()));
         let mut is_first = true;
         loop {
-            let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
+            let mut head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
                 Ok(head) => head,
                 Err(why) => return self.refuse(stream, &why).await,
             };
@@ -420,8 +438,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
             let has_chunks = head.framing == BodyFraming::Chunked;
             if has_chunks {
                 let mut checker = ChunkChecker::new();
-                if checker.check(head.bytes.get(head.length..).unwrap_or_default()).is_err() {
-                    return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await;
+                match checker.merge(head.bytes.get(head.length..).unwrap_or_default()) {
+                    Ok(None) => {}
+                    Ok(Some(merged)) => {
+                        head.bytes.truncate(head.length);
+                        head.bytes.extend_from_slice(&merged);
+                    }
+                    Err(_) => return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await,
                 }
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
@@ -450,13 +473,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         deadline: &mut Deadline,
         stopping: &mut ShutdownSubscription,
     ) -> Result<RequestHead, ReadHeadError> {
-        let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
+        let mut buffer = BytesMut::new();
         if !is_first {
             deadline.set(Instant::now() + self.limits.idle_timeout);
         }
         let mut read = tokio::select! {
             biased;
-            read = stream.read_buf(&mut buffer) => read,
+            read = read_first(stream) => read.map(|bytes| {
+                buffer = bytes;
+                buffer.len()
+            }),
             () = deadline.wait() => return Err(ReadHeadError::Gone),
             () = async {
                 stopping.wait().await;
