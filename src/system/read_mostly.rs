@@ -78,6 +78,7 @@ pub struct ReadMostly<T: Send + Sync> {
 type KeptRef<T> = Option<(u64, LocalRef<T>)>;
 
 impl<T: Send + Sync> ReadMostly<T> {
+    /// Creates the holder with the first value.
     pub fn new(value: T) -> Self {
         Self { current: RwLock::new(Arc::new(value)), version: AtomicU64::new(0), of_threads: ThreadLocal::new() }
     }
@@ -99,6 +100,7 @@ impl<T: Send + Sync> ReadMostly<T> {
         }
     }
 
+    /// Replaces the value. References to the earlier value stay valid.
     pub fn set(&self, value: T) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(value);
