@@ -107,11 +107,13 @@ pub enum AuditKind {
     LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
+    /// A user of the console exported events of the audit log.
+    AuditExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -163,6 +165,7 @@ impl AuditKind {
         Self::MailChanged,
         Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
+        Self::AuditExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -219,6 +222,7 @@ impl AuditKind {
             Self::MailChanged => "mail_changed",
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
+            Self::AuditExported => "audit_exported",
         }
     }
 
@@ -248,6 +252,8 @@ pub enum Actor {
     Administrator(Subject),
     /// Developer who acts on their own client.
     Developer(Subject),
+    /// User manager who acts on a user of the managed groups.
+    UserManager(Subject),
     Client,
     /// Operator, who can run commands on the server's machine.
     Operator,
@@ -259,13 +265,15 @@ pub enum Actor {
 
 /// Serialized form of [`Actor`] in records.
 ///
-/// Older versions must be able to read the record. Therefore a developer is stored as an
-/// administrator with a flag, and the configuration file as the server with a flag.
+/// Older versions must be able to read the record. Therefore a developer and a user manager are stored
+/// as an administrator with a flag, and the configuration file as the server with a flag.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_developer: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_user_manager: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_configuration: bool,
 }
@@ -288,6 +296,7 @@ impl From<RecordedActor> for Actor {
             ActorName::Stranger => Self::Stranger,
             ActorName::User => Self::User,
             ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
+            ActorName::Administrator(subject) if recorded.is_user_manager => Self::UserManager(subject),
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
             ActorName::Operator => Self::Operator,
@@ -299,16 +308,20 @@ impl From<RecordedActor> for Actor {
 
 impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
-        let (is_developer, is_configuration) = (matches!(actor, Actor::Developer(_)), actor == Actor::Configuration);
+        let is_developer = matches!(actor, Actor::Developer(_));
+        let is_user_manager = matches!(actor, Actor::UserManager(_));
+        let is_configuration = actor == Actor::Configuration;
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::User => ActorName::User,
-            Actor::Administrator(subject) | Actor::Developer(subject) => ActorName::Administrator(subject),
+            Actor::Administrator(subject) | Actor::Developer(subject) | Actor::UserManager(subject) => {
+                ActorName::Administrator(subject)
+            }
             Actor::Client => ActorName::Client,
             Actor::Operator => ActorName::Operator,
             Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer, is_configuration }
+        Self { actor, is_developer, is_user_manager, is_configuration }
     }
 }
 
@@ -329,6 +342,7 @@ impl fmt::Display for Actor {
             Self::User => f.write_str("person"),
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Developer(subject) => write!(f, "developer {subject}"),
+            Self::UserManager(subject) => write!(f, "user_manager {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
@@ -413,7 +427,10 @@ impl AuditEvent {
 
     /// Returns the notice that the user receives by e-mail, which depends on the actor.
     pub fn notice(&self) -> Option<Notice> {
-        let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
+        let by_another = matches!(
+            self.actor,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Operator
+        );
         match self.kind {
             AuditKind::PasswordChanged
             | AuditKind::UserChanged

@@ -69,6 +69,11 @@ pub enum Done {
     ResetLinkSent,
     /// A new signing key was published.
     KeyRotated,
+    /// The configuration was reloaded.
+    Reloaded,
+    /// A filter of the audit log was saved.
+    FilterSaved,
+    FilterDeleted,
     MailRetried,
     MailDeleted,
     /// The secret was shown before, and is not shown again.
@@ -76,7 +81,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 30] = [
+    const ALL: [(Self, &'static str); 33] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -104,6 +109,9 @@ impl Done {
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
+        (Self::Reloaded, "reloaded"),
+        (Self::FilterSaved, "filter-saved"),
+        (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ShownBefore, "shown-before"),
@@ -148,6 +156,9 @@ impl Done {
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
+            Self::Reloaded => t.done_reloaded(),
+            Self::FilterSaved => t.done_filter_saved(),
+            Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ShownBefore => t.done_shown_before(),
@@ -330,6 +341,16 @@ impl Inside<'_> {
     /// Returns whether the page shows the forms that only administrators send.
     pub(super) fn is_for_administrators(&self) -> bool {
         self.console.is_administrator()
+    }
+
+    /// Returns whether the page shows forms that change users.
+    pub(super) fn edits_users(&self) -> bool {
+        self.console.has_any(ConsoleRoles::USER_EDITORS)
+    }
+
+    /// Returns whether the page shows forms that change clients.
+    pub(super) fn edits_clients(&self) -> bool {
+        self.console.has_any(ConsoleRoles::CLIENT_EDITORS)
     }
 
     /// Returns whether the page shows what administrators and auditors read.

@@ -210,8 +210,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/apps/*",         Endpoint::Console(Area::App),             "console",    GET,      Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
-    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
-    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET_POST, Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET_POST, Bucket::Pages),
     page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
 ];
 

@@ -135,7 +135,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 66] = [
+const RELOADABLE: [&str; 68] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -199,6 +199,8 @@ const RELOADABLE: [&str; 66] = [
     "console.enabled",
     "console.developers",
     "console.admins",
+    "console.auditors",
+    "console.user_manager",
     "console.sign_in_seconds",
     "log.filter",
     "form_post.enabled",

@@ -26,6 +26,17 @@ pub(super) enum Action {
     Mail(MailAction),
     CheckNewApp,
     CheckAccess,
+    /// Reloads the configuration.
+    Reload,
+    Audit(AuditAction),
+}
+
+/// Action on the page of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuditAction {
+    /// Saves the filter for the user.
+    SaveFilter,
+    DeleteFilter,
 }
 
 /// Action on the page of a user.
@@ -125,6 +136,8 @@ impl Action {
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
+            Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
             | Area::ClientTestCallback
@@ -133,8 +146,6 @@ impl Action {
             | Area::MailTemplates
             | Area::Apps
             | Area::App
-            | Area::Settings
-            | Area::Audit
             | Area::AuditExport => None,
         };
         action.ok_or(Failure::page(Problem::InvalidRequest))
@@ -145,12 +156,13 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved.
+            // a mailed link. A queued message was already approved. Users save their own filters.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
-            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
+            | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
             Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
@@ -196,6 +208,7 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::Reload
             | Self::Mail(Mail::Delete) => Guard::Confirmation,
         }
     }
@@ -244,6 +257,8 @@ impl Action {
             | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
+            | Self::Reload
+            | Self::Audit(_)
             | Self::Mail(_)
             | Self::CheckNewApp => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
@@ -323,6 +338,13 @@ impl ClientTestAction {
     /// Reads the action of a form on the page for test sign-ins.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl AuditAction {
+    /// Reads the action of a form on the page of the audit log.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("save-filter", Self::SaveFilter), ("delete-filter", Self::DeleteFilter)])
     }
 }
 
