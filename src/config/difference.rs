@@ -58,6 +58,7 @@ const SECTIONS: &[Keys] = &[
     ("mail", &[], &["timeout_seconds", "per_minute", "ca_file"]),
     ("registration_of_people", &[], &["mode", "domains"]),
     ("console", &[], &["enabled", "developers", "admins", "auditors", "user_manager", "sign_in_seconds"]),
+    ("console", &[], &["applications_file", "edit_applications"]),
     ("log", &["format"], &["filter"]),
     ("telemetry", &["otlp", "sample", "service_name", "headers_file"], &[]),
     ("audit", &["keep_days", "max_records"], &[]),

@@ -107,13 +107,15 @@ pub enum AuditKind {
     LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
+    /// An administrator changed an application in the console.
+    AppChanged,
     /// A user of the console exported events of the audit log.
     AuditExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 53] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -165,6 +167,7 @@ impl AuditKind {
         Self::MailChanged,
         Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
+        Self::AppChanged,
         Self::AuditExported,
     ];
 
@@ -222,6 +225,7 @@ impl AuditKind {
             Self::MailChanged => "mail_changed",
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
+            Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
         }
     }

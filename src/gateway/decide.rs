@@ -428,7 +428,7 @@ impl Gateway {
             _ => {
                 let known = self.session_cache.find(ctx, asked.index).await.map_err(|error| ctx.failed(&error))?;
                 return Ok(
-                    known.map_or(Credential::Anonymous, |known| Credential::Browser(Arc::clone(&known.signed_in)))
+                    known.map_or(Credential::Anonymous, |known| Credential::Browser(known.signed_in.clone()))
                 );
             }
         };
@@ -450,7 +450,7 @@ impl Gateway {
         if !ctx.is_again() {
             self.uses.note(known.signed_in.session, known.last_seen_at, ctx.now);
         }
-        Ok(Credential::Browser(Arc::clone(&known.signed_in)))
+        Ok(Credential::Browser(known.signed_in.clone()))
     }
 }
 

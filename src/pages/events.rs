@@ -252,6 +252,7 @@ impl Words {
             AuditKind::MailChanged => self.event_mail_changed(),
             AuditKind::LogoutNotAccepted => self.event_logout_not_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+            AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
         }
     }

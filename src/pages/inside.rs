@@ -76,12 +76,14 @@ pub enum Done {
     FilterDeleted,
     MailRetried,
     MailDeleted,
+    /// An application of the gateway was changed.
+    App,
     /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 33] = [
+    const ALL: [(Self, &'static str); 34] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -114,6 +116,7 @@ impl Done {
         (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
+        (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -161,6 +164,7 @@ impl Done {
             Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
+            Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }

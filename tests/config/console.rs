@@ -39,5 +39,8 @@ fn each_table_has_a_group_of_its_own_and_managed_groups() {
     starts(&fault(&with(&twice)), "console.user_manager[1].group: \"helpdesk\" has another table");
     starts(&fault(&with(HELPDESK)), "console.user_manager[0].manages: is missing");
     starts(&fault(&with(&format!("{HELPDESK}manages = []"))), "console.user_manager[0].manages: is empty");
-    starts(&fault(&with("[[console.user_manager]]\nmanages = [\"staff\"]")), "console.user_manager[0].group: is missing");
+    starts(
+        &fault(&with("[[console.user_manager]]\nmanages = [\"staff\"]")),
+        "console.user_manager[0].group: is missing",
+    );
 }

@@ -87,6 +87,9 @@ const fn meaning(kind: AuditKind) -> &'static str {
             "a client did not accept the logout token of an ended session; at most one event per client in ten minutes"
         }
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
+        AuditKind::AppChanged => {
+            "an administrator changed an application or its rules in the console; the detail names the keys"
+        }
         AuditKind::AuditExported => {
             "a user of the console began an export of the audit log; the detail gives the format and the filter"
         }

@@ -17,3 +17,4 @@ pub(crate) mod tls;
 pub(crate) mod token_key;
 pub(crate) mod waiting;
 mod write_buffer;
+mod workers;

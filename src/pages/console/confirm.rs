@@ -42,6 +42,10 @@ pub enum GuardedChange {
     SetLevel(AssuranceLevel),
     Approve,
     RevokeApproval,
+    /// Consent rule, limit or owner of a client.
+    SetClientRules,
+    /// All users' access through a client ends.
+    EndGrants,
     DeleteMail(MailKind),
 }
 
@@ -64,6 +68,9 @@ pub enum ConfirmLabel {
     RedirectUrisAdded,
     PostLogoutRedirectUrisAdded,
     ScopesAdded,
+    ConsentRule,
+    TokenLimit,
+    Owner,
 }
 
 /// Enabled clients that would have no owner after the change.
@@ -104,8 +111,8 @@ pub struct ConfirmPage<'a> {
 impl ConfirmPage<'_> {
     fn is_about_client(&self) -> bool {
         use GuardedChange::{
-            AddSecret, Approve, DeleteClient, DisableClient, EnableClient, RemoveSecret, RevokeApproval, RotateSecret,
-            SetKeys, SetLevel, UseSecret, WidenClient,
+            AddSecret, Approve, DeleteClient, DisableClient, EnableClient, EndGrants, RemoveSecret, RevokeApproval,
+            RotateSecret, SetClientRules, SetKeys, SetLevel, UseSecret, WidenClient,
         };
         matches!(
             self.change,
@@ -121,6 +128,8 @@ impl ConfirmPage<'_> {
                 | SetLevel(_)
                 | Approve
                 | RevokeApproval
+                | SetClientRules
+                | EndGrants
         )
     }
 
@@ -152,6 +161,9 @@ impl ConfirmPage<'_> {
             ConfirmLabel::RedirectUrisAdded => t.confirm_uris_added(),
             ConfirmLabel::PostLogoutRedirectUrisAdded => t.confirm_post_logout_added(),
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
+            ConfirmLabel::ConsentRule => t.client_consent(),
+            ConfirmLabel::TokenLimit => t.client_token_limit(),
+            ConfirmLabel::Owner => t.client_owner(),
         }
     }
 
@@ -182,6 +194,8 @@ impl ConfirmPage<'_> {
             GuardedChange::SetLevel(_) => t.confirm_client_level_title(),
             GuardedChange::Approve => t.confirm_client_approve_title(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_title(),
+            GuardedChange::SetClientRules => t.confirm_client_rules_title(),
+            GuardedChange::EndGrants => t.confirm_client_grants_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
         }
     }
@@ -219,6 +233,8 @@ impl ConfirmPage<'_> {
             }
             GuardedChange::Approve => t.client_approved(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_effect(),
+            GuardedChange::SetClientRules => t.confirm_client_rules_effect(),
+            GuardedChange::EndGrants => t.confirm_client_grants_effect(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
         }
     }
@@ -237,6 +253,7 @@ impl ConfirmPage<'_> {
             | GuardedChange::ChangeAddress
             | GuardedChange::SetUsername
             | GuardedChange::WidenClient
+            | GuardedChange::SetClientRules
             | GuardedChange::SetLevel(_) => t.profile_save(),
             GuardedChange::AddUser(_) => t.user_add(),
             GuardedChange::DeleteClient | GuardedChange::DeleteUser | GuardedChange::DeleteMail(_) => t.client_delete(),
@@ -247,6 +264,7 @@ impl ConfirmPage<'_> {
             GuardedChange::UseSecret => t.client_use_secret(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
+            GuardedChange::EndGrants => t.client_grants_end(),
         }
     }
 }
