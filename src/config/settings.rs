@@ -63,6 +63,7 @@ pub struct Config {
     /// Whether users can create their own accounts.
     pub registration_of_people: UserRegistration,
     pub console: Console,
+    pub api: Api,
     pub log: Log,
     /// Collector of traces. `None` if no traces are recorded.
     pub telemetry: Option<TelemetryConfig>,
@@ -466,6 +467,8 @@ pub struct RateLimits {
     pub logout: RateLimit,
     /// `/oauth/register`, per client address.
     pub register: RateLimit,
+    /// `/api/v1/`, per client address.
+    pub api: RateLimit,
     /// Pages of the sign-in and all other provider paths, per client address.
     pub pages: RateLimit,
 }
@@ -537,6 +540,12 @@ pub struct Console {
     pub admins: Option<String>,
     /// Maximum time since the sign-in of a user of the console.
     pub sign_in: Duration,
+}
+
+/// `[api]`: the admin API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Api {
+    pub enabled: bool,
 }
 
 /// `[audit]`: retention of audit records in the store.

@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::api_token::ApiTokenId;
 use crate::client::{Authority, ClientId};
 use crate::grant::GrantId;
 use crate::id::Id;
@@ -107,11 +108,14 @@ pub enum AuditKind {
     LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
+    /// A token for the admin API was created. The detail gives its id and scopes.
+    ApiTokenCreated,
+    ApiTokenRevoked,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -163,6 +167,8 @@ impl AuditKind {
         Self::MailChanged,
         Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
+        Self::ApiTokenCreated,
+        Self::ApiTokenRevoked,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -219,6 +225,8 @@ impl AuditKind {
             Self::MailChanged => "mail_changed",
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
+            Self::ApiTokenCreated => "api_token_created",
+            Self::ApiTokenRevoked => "api_token_revoked",
         }
     }
 
@@ -255,12 +263,19 @@ pub enum Actor {
     Server,
     /// The configuration file, applied by a start or a reload.
     Configuration,
+    /// Program with a token for the admin API. `creator` is the administrator who created the token,
+    /// or `None` for an operator.
+    ApiToken {
+        token: ApiTokenId,
+        creator: Option<Subject>,
+    },
 }
 
 /// Serialized form of [`Actor`] in records.
 ///
 /// Older versions must be able to read the record. Therefore a developer is stored as an
-/// administrator with a flag, and the configuration file as the server with a flag.
+/// administrator with a flag, the configuration file as the server with a flag, and a token as its
+/// creator with the token's id.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -268,6 +283,8 @@ struct RecordedActor {
     is_developer: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_configuration: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_token: Option<ApiTokenId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -284,6 +301,10 @@ enum ActorName {
 
 impl From<RecordedActor> for Actor {
     fn from(recorded: RecordedActor) -> Self {
+        if let Some(token) = recorded.api_token {
+            let creator = if let ActorName::Administrator(subject) = recorded.actor { Some(subject) } else { None };
+            return Self::ApiToken { token, creator };
+        }
         match recorded.actor {
             ActorName::Stranger => Self::Stranger,
             ActorName::User => Self::User,
@@ -300,15 +321,18 @@ impl From<RecordedActor> for Actor {
 impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
         let (is_developer, is_configuration) = (matches!(actor, Actor::Developer(_)), actor == Actor::Configuration);
+        let api_token = if let Actor::ApiToken { token, .. } = actor { Some(token) } else { None };
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::User => ActorName::User,
-            Actor::Administrator(subject) | Actor::Developer(subject) => ActorName::Administrator(subject),
+            Actor::Administrator(subject)
+            | Actor::Developer(subject)
+            | Actor::ApiToken { creator: Some(subject), .. } => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
-            Actor::Operator => ActorName::Operator,
+            Actor::Operator | Actor::ApiToken { creator: None, .. } => ActorName::Operator,
             Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer, is_configuration }
+        Self { actor, is_developer, is_configuration, api_token }
     }
 }
 
@@ -333,6 +357,8 @@ impl fmt::Display for Actor {
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
             Self::Configuration => f.write_str("configuration"),
+            Self::ApiToken { token, creator: Some(subject) } => write!(f, "api token {token} of administrator {subject}"),
+            Self::ApiToken { token, creator: None } => write!(f, "api token {token} of operator"),
         }
     }
 }
@@ -413,7 +439,10 @@ impl AuditEvent {
 
     /// Returns the notice that the user receives by e-mail, which depends on the actor.
     pub fn notice(&self) -> Option<Notice> {
-        let by_another = matches!(self.actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator);
+        let by_another = matches!(
+            self.actor,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator | Actor::ApiToken { .. }
+        );
         match self.kind {
             AuditKind::PasswordChanged
             | AuditKind::UserChanged
