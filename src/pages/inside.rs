@@ -24,6 +24,8 @@ pub struct Inside<'a> {
     pub app_passwords: bool,
     /// Whether an application takes the user's own name and password.
     pub app_logins: bool,
+    /// Whether the admin API is enabled.
+    pub api: bool,
     /// Token of the page's forms that take effect only once. The forms send it as `once`.
     pub once: String,
     /// Whether the home page exists, which lists the user's applications.
@@ -76,12 +78,13 @@ pub enum Done {
     KeyRotated,
     MailRetried,
     MailDeleted,
+    ApiTokenRemoved,
     /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 29] = [
+    const ALL: [(Self, &'static str); 30] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -110,6 +113,7 @@ impl Done {
         (Self::KeyRotated, "key-rotated"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
+        (Self::ApiTokenRemoved, "api-token-removed"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -153,6 +157,7 @@ impl Done {
             Self::KeyRotated => t.done_key_rotated(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
+            Self::ApiTokenRemoved => t.done_api_token_removed(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }
@@ -179,6 +184,7 @@ pub(super) enum MenuEntry {
     Apps,
     Settings,
     Audit,
+    ApiTokens,
 }
 
 /// Link of a menu.
@@ -198,7 +204,7 @@ impl MenuEntry {
         &[Self::Activity],
     ];
     const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 9] = [
+    const ADMINISTRATOR: [Self; 10] = [
         Self::Overview,
         Self::Users,
         Self::Groups,
@@ -207,6 +213,7 @@ impl MenuEntry {
         Self::Audit,
         Self::Keys,
         Self::Mail,
+        Self::ApiTokens,
         Self::Settings,
     ];
 
@@ -230,6 +237,7 @@ impl MenuEntry {
             Self::Apps => "/console/apps",
             Self::Settings => "/console/settings",
             Self::Audit => "/console/audit",
+            Self::ApiTokens => "/console/api-tokens",
         }
     }
 
@@ -253,6 +261,7 @@ impl MenuEntry {
             Self::Apps => t.menu_apps(),
             Self::Settings => t.menu_settings(),
             Self::Audit => t.menu_audit(),
+            Self::ApiTokens => t.api_tokens_title(),
         }
     }
 
@@ -291,7 +300,7 @@ impl Inside<'_> {
                 return groups.collect();
             }
         };
-        pages.iter().map(|entry| entry.item(*current, t)).collect()
+        pages.iter().filter(|entry| self.has(**entry)).map(|entry| entry.item(*current, t)).collect()
     }
 
     /// Returns the pages of the group that contains the page. Empty if it is the only page.
@@ -306,11 +315,12 @@ impl Inside<'_> {
     ///
     /// The page of application passwords is linked only if an application accepts application
     /// passwords, and the page of names and passwords only if an application takes the user's name
-    /// and password. The home page does not exist if an application uses the provider's root path.
+    /// and password. The page of API tokens exists only with the admin API. The home page does not exist if an application uses the provider's root path.
     fn has(&self, entry: MenuEntry) -> bool {
         match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::AppLogins => self.app_logins,
+            MenuEntry::ApiTokens => self.api,
             MenuEntry::Home => self.home,
             _ => true,
         }

@@ -57,6 +57,7 @@ pub(crate) fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, 
         done,
         app_passwords: true,
         app_logins: true,
+        api: true,
         once: "0nce".to_owned(),
         home: true,
     }

@@ -42,6 +42,8 @@ pub enum GuardedChange {
     Approve,
     RevokeApproval,
     DeleteMail(MailKind),
+    CreateApiToken,
+    RemoveApiToken,
 }
 
 /// Part of a change, shown with its values.
@@ -63,6 +65,9 @@ pub enum ConfirmLabel {
     RedirectUrisAdded,
     PostLogoutRedirectUrisAdded,
     ScopesAdded,
+    /// Scopes of a token for the admin API.
+    ApiScopes,
+    ExpiresAt,
 }
 
 /// Enabled clients that would have no owner after the change.
@@ -126,6 +131,7 @@ impl ConfirmPage<'_> {
     fn entry(&self) -> MenuEntry {
         match self.change {
             GuardedChange::DeleteMail(_) => MenuEntry::Mail,
+            GuardedChange::CreateApiToken | GuardedChange::RemoveApiToken => MenuEntry::ApiTokens,
             _ if self.is_about_client() => MenuEntry::Clients,
             _ => MenuEntry::Users,
         }
@@ -151,6 +157,8 @@ impl ConfirmPage<'_> {
             ConfirmLabel::RedirectUrisAdded => t.confirm_uris_added(),
             ConfirmLabel::PostLogoutRedirectUrisAdded => t.confirm_post_logout_added(),
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
+            ConfirmLabel::ApiScopes => t.api_token_scopes(),
+            ConfirmLabel::ExpiresAt => t.confirm_api_token_until(),
         }
     }
 
@@ -182,6 +190,8 @@ impl ConfirmPage<'_> {
             GuardedChange::Approve => t.confirm_client_approve_title(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
+            GuardedChange::CreateApiToken => t.confirm_api_token_title(),
+            GuardedChange::RemoveApiToken => t.confirm_api_token_remove_title(),
         }
     }
 
@@ -223,6 +233,8 @@ impl ConfirmPage<'_> {
             GuardedChange::Approve => t.client_approved(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_effect(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
+            GuardedChange::CreateApiToken => t.confirm_api_token_effect(),
+            GuardedChange::RemoveApiToken => t.confirm_api_token_remove_effect(),
         }
     }
 
@@ -250,6 +262,8 @@ impl ConfirmPage<'_> {
             GuardedChange::UseSecret => t.client_use_secret(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
+            GuardedChange::CreateApiToken => t.api_token_create(),
+            GuardedChange::RemoveApiToken => t.api_token_remove(),
         }
     }
 }

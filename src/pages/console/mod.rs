@@ -1,6 +1,7 @@
 //! Console pages for developers and administrators. This module has the pages about signing keys and
 //! settings.
 
+mod api_tokens;
 mod apps;
 mod bulk;
 mod check_access;
@@ -21,6 +22,7 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
+pub use api_tokens::{ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage};
 pub use apps::{AppLine, AppPage, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine};
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 pub use check_access::{AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin};

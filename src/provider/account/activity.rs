@@ -96,9 +96,13 @@ impl EventNames {
         };
         let administrator = match event.actor {
             Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.user(ctx, subject).await?),
-            Actor::Stranger | Actor::User | Actor::Client | Actor::Operator | Actor::Server | Actor::Configuration => {
-                None
-            }
+            Actor::Stranger
+            | Actor::User
+            | Actor::Client
+            | Actor::Operator
+            | Actor::Server
+            | Actor::Configuration
+            | Actor::ApiToken { .. } => None,
         };
         let party = match &event.client {
             // The name of the provider's own pages would add nothing to the event.

@@ -24,6 +24,7 @@ pub(super) enum Action {
     Mail(MailAction),
     CheckNewApp,
     CheckAccess,
+    ApiToken(ApiTokenAction),
 }
 
 /// Action on the page of a user.
@@ -91,6 +92,13 @@ pub(super) enum MailAction {
     Test,
 }
 
+/// Action on the page of tokens for the admin API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ApiTokenAction {
+    Create,
+    Remove,
+}
+
 /// What an action requires in addition to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
@@ -122,6 +130,7 @@ impl Action {
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
             Area::Overview
             | Area::Clients
             | Area::ClientTestCallback
@@ -192,7 +201,8 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
-            | Self::Mail(Mail::Delete) => Guard::Confirmation,
+            | Self::Mail(Mail::Delete)
+            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
         }
     }
 
@@ -223,7 +233,8 @@ impl Action {
             | Self::RotateKey
             | Self::Mail(_)
             | Self::CheckNewApp
-            | Self::CheckAccess => ConsoleRole::Administrator,
+            | Self::CheckAccess
+            | Self::ApiToken(_) => ConsoleRole::Administrator,
         }
     }
 }
@@ -300,6 +311,13 @@ impl ClientTestAction {
     /// Reads the action of a form on the page for test sign-ins.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl ApiTokenAction {
+    /// Reads the action of a form on the page of tokens for the admin API.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("create", Self::Create), ("remove", Self::Remove)])
     }
 }
 

@@ -10,6 +10,7 @@
 //! their own.
 
 mod actions;
+mod api_tokens;
 mod app;
 mod audit;
 mod bulk;
@@ -76,6 +77,7 @@ pub(super) enum Area {
     Settings,
     Audit,
     AuditExport,
+    ApiTokens,
 }
 
 impl Area {
@@ -104,7 +106,8 @@ impl Area {
             | Self::CheckAccess
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRole::Administrator,
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRole::Administrator,
         }
     }
 }
@@ -137,6 +140,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Settings => Ok(settings_page(ctx, &console_user)),
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit::export(ctx).await,
+        Area::ApiTokens => api_tokens::api_tokens_page(ctx, &console_user).await,
     }
 }
 
