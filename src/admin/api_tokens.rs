@@ -77,7 +77,8 @@ fn expiry(expires: Option<SecretExpiry>, now: UnixTime) -> UnixTime {
 }
 
 async fn remove(context: &CommandContext<'_>, id: &str) -> Result<Answer, CommandError> {
-    let absent = || CommandError::Absent(format!("no API token has the ID {id}; to list them, run: sealgate api-token list"));
+    let absent =
+        || CommandError::Absent(format!("no API token has the ID {id}; to list them, run: sealgate api-token list"));
     let token = ApiTokenId::parse(id).ok_or_else(absent)?;
     let removed = context.store.remove_api_token(token).await?.ok_or_else(absent)?;
     context.record(context.event(AuditKind::ApiTokenRevoked).with_detail(id)).await;

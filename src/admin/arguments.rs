@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::user_settings::NewNames;
 use crate::users::UserRef;
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::assertion_source::{ClientJwks, MAX_JWKS_LENGTH, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
-use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
 use sealgate_domain::grant::GrantId;

@@ -256,11 +256,7 @@ async fn owner_of(context: &CommandContext<'_>, settings: &ClientSettings) -> Re
     }
 }
 
-fn settings_input<'a>(
-    context: &CommandContext<'a>,
-    secret: ClientSecret,
-    owner: Option<Subject>,
-) -> SettingsInput<'a> {
+fn settings_input<'a>(context: &CommandContext<'a>, secret: ClientSecret, owner: Option<Subject>) -> SettingsInput<'a> {
     SettingsInput {
         algorithms: context.algorithms,
         apps: context.apps,

@@ -16,8 +16,8 @@ use crate::cli::{directory, password, users_file};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
-    ApiTokenCommand, AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, LinkArguments,
-    MailCommand, SecretCommand, SessionCommand, UserCommand,
+    ApiTokenCommand, AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand,
+    LinkArguments, MailCommand, SecretCommand, SessionCommand, UserCommand,
 };
 use sealgate_admin::user_settings::InvitationTarget;
 use sealgate_config::{Config, RegistrationMode, StoreConfig};
@@ -202,7 +202,9 @@ pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> 
             let (id, end) = (answer.text("id"), answer.text("expires_at"));
             return Some((format!("Created API token {} with ID {id}, valid until {end}", new.name), &["token"]));
         }
-        Command::ApiToken(ApiTokenCommand::Remove { id }) => format!("Removed API token {} ({id})", answer.text("name")),
+        Command::ApiToken(ApiTokenCommand::Remove { id }) => {
+            format!("Removed API token {} ({id})", answer.text("name"))
+        }
         Command::Session(SessionCommand::Revoke { sid }) => format!("Revoked session {sid}"),
         Command::Session(SessionCommand::RevokeAll(_)) => format!("Revoked {}", answer.sessions()),
         Command::Grant(GrantCommand::Revoke { grant }) => format!("Revoked grant {grant}"),

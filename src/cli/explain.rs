@@ -160,7 +160,9 @@ fn print(
                     .map(|source| format!("source:    {} ({})\n", source.link.source, source.state.as_str())),
             );
             text.extend(
-                explained::groups(user).iter().map(|(name, from)| printable(&format!("group:     {name}  ({from})")) + "\n"),
+                explained::groups(user)
+                    .iter()
+                    .map(|(name, from)| printable(&format!("group:     {name}  ({from})")) + "\n"),
             );
         }
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));

@@ -40,8 +40,8 @@ use super::disk::Files;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, Api, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
-    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
+    Accent, AdminConfig, Api, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language,
+    Log, LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
     SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
     host_name,
 };

@@ -70,10 +70,10 @@ pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability, EXPIRES_SOON,
-    FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
-    RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
-    TokenKeyUse, TokensConfig, days_left,
+    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability,
+    EXPIRES_SOON, FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig,
+    PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig,
+    SledConfig, StoreConfig, TokenKeyUse, TokensConfig, days_left,
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};

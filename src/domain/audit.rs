@@ -357,7 +357,9 @@ impl fmt::Display for Actor {
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
             Self::Configuration => f.write_str("configuration"),
-            Self::ApiToken { token, creator: Some(subject) } => write!(f, "api token {token} of administrator {subject}"),
+            Self::ApiToken { token, creator: Some(subject) } => {
+                write!(f, "api token {token} of administrator {subject}")
+            }
             Self::ApiToken { token, creator: None } => write!(f, "api token {token} of operator"),
         }
     }

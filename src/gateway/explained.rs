@@ -12,9 +12,7 @@ pub fn members(explanation: &Explanation, user: Option<&User>, advice: Option<&s
     let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
     let identity: Vec<_> = headers
         .iter()
-        .map(|header| {
-            json!({ "name": header.name, "from": header.from, "sent": header.sent, "value": header.value })
-        })
+        .map(|header| json!({ "name": header.name, "from": header.from, "sent": header.sent, "value": header.value }))
         .collect();
     let mut object = json!({
         "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,

@@ -75,7 +75,13 @@ impl Store {
     pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
         let (hash, subject) = (token.hash, token.creator);
         let rule = creator;
-        self.guarded(CommitGuard::Token(TokenGuard { hash, creator: subject, rule, protected, pinned: Mutex::default() }))
+        self.guarded(CommitGuard::Token(TokenGuard {
+            hash,
+            creator: subject,
+            rule,
+            protected,
+            pinned: Mutex::default(),
+        }))
     }
 
     /// Returns the user with this `sub`. The next commit of this handle that changes the user then fails

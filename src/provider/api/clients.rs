@@ -361,12 +361,8 @@ fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, Problem> {
 }
 
 fn auth_method(name: &str) -> AuthMethod {
-    let all = [
-        AuthMethod::None,
-        AuthMethod::ClientSecretBasic,
-        AuthMethod::ClientSecretPost,
-        AuthMethod::PrivateKeyJwt,
-    ];
+    let all =
+        [AuthMethod::None, AuthMethod::ClientSecretBasic, AuthMethod::ClientSecretPost, AuthMethod::PrivateKeyJwt];
     // The field has checked the name.
     all.into_iter().find(|method| method.as_str() == name).unwrap_or(AuthMethod::ClientSecretBasic)
 }

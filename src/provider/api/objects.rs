@@ -150,7 +150,11 @@ pub(super) async fn audit(call: &Call<'_>) -> Result<Reply, Problem> {
     let filter = EventFilter {
         user: call.queried_user()?,
         client: call.queried_client()?,
-        kinds: query.some_text("kind").map(|kinds| kinds.split(',').map(kind).collect()).transpose()?.unwrap_or_default(),
+        kinds: query
+            .some_text("kind")
+            .map(|kinds| kinds.split(',').map(kind).collect())
+            .transpose()?
+            .unwrap_or_default(),
         since: query.number("since").flatten().map(UnixTime::from_seconds),
         until: query.number("until").flatten().map(UnixTime::from_seconds),
         address,

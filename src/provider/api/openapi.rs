@@ -101,9 +101,7 @@ fn responses(route: &Route) -> Value {
     let mut add = |status: StatusCode, response: Value| {
         responses.insert(status.as_u16().to_string(), response);
     };
-    let json_of = |about: &str, schema: Value| {
-        json!({ "description": about, "content": { "application/json": { "schema": schema } } })
-    };
+    let json_of = |about: &str, schema: Value| json!({ "description": about, "content": { "application/json": { "schema": schema } } });
     match route.shape {
         Shape::Nothing => add(StatusCode::NO_CONTENT, json!({ "description": "Done" })),
         Shape::Object(schema) => add(StatusCode::OK, json_of("The object", schema())),
@@ -168,9 +166,12 @@ mod tests {
         for route in ROUTES {
             assert!(ids.insert(operation_id(route)), "{}", route.path);
             assert!(!route.summary.is_empty() && !route.path.starts_with('/'), "{}", route.path);
-            assert!(route.required.iter().all(|name| {
-                route.body.is_some_and(|fields| fields.iter().any(|field| field.name == *name))
-            }));
+            assert!(
+                route
+                    .required
+                    .iter()
+                    .all(|name| { route.body.is_some_and(|fields| fields.iter().any(|field| field.name == *name)) })
+            );
             let fields = route.body.iter().copied().flatten().chain(route.query);
             assert!(fields.into_iter().all(|field| !field.about.is_empty()), "{}", route.path);
             // Only the description may be read without a token, and only a reading scope may not change.

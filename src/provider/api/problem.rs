@@ -1,7 +1,7 @@
 //! Errors of the admin API: problem details (RFC 9457).
 
-use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::StatusCode;
+use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -199,116 +199,215 @@ pub(super) static ROUTES: &[Route] = &[
     get("users", UsersRead, "List users", Shape::List("users", UserAnswer::schema), |c| Box::pin(users::list(c)))
         .with_query(users::FILTER),
     get("users/{user}", UsersRead, "Show a user", USER, |c| Box::pin(users::show(c))).conditional(),
-    route(&Method::PUT, "users/{user}", UsersWrite, "Create a user, or replace the profile", Shape::Put(UserAnswer::schema), |c| {
-        Box::pin(users::put(c))
-    })
+    route(
+        &Method::PUT,
+        "users/{user}",
+        UsersWrite,
+        "Create a user, or replace the profile",
+        Shape::Put(UserAnswer::schema),
+        |c| Box::pin(users::put(c)),
+    )
     .with_body(users::ATTRIBUTES, &["name"])
     .conditional(),
-    route(&Method::PATCH, "users/{user}", UsersWrite, "Change attributes of a user", USER, |c| Box::pin(users::patch(c)))
-        .with_body(users::ATTRIBUTES, &[])
-        .conditional(),
+    route(&Method::PATCH, "users/{user}", UsersWrite, "Change attributes of a user", USER, |c| {
+        Box::pin(users::patch(c))
+    })
+    .with_body(users::ATTRIBUTES, &[])
+    .conditional(),
     delete("users/{user}", UsersWrite, "Delete a user", |c| Box::pin(users::delete(c))).conditional(),
-    post("users/{user}/disable", UsersWrite, "Disable a user and revoke all access", USER, |c| Box::pin(users::disable(c))),
-    post("users/{user}/enable", UsersWrite, "Enable a disabled user", USER, |c| Box::pin(users::enable(c))),
-    post("users/{user}/revoke", UsersWrite, "Revoke all sessions and tokens of a user", Shape::Object(EndedAnswer::schema), |c| {
-        Box::pin(users::revoke(c))
+    post("users/{user}/disable", UsersWrite, "Disable a user and revoke all access", USER, |c| {
+        Box::pin(users::disable(c))
     }),
+    post("users/{user}/enable", UsersWrite, "Enable a disabled user", USER, |c| Box::pin(users::enable(c))),
+    post(
+        "users/{user}/revoke",
+        UsersWrite,
+        "Revoke all sessions and tokens of a user",
+        Shape::Object(EndedAnswer::schema),
+        |c| Box::pin(users::revoke(c)),
+    ),
     post("users/{user}/invitation", UsersWrite, "Send a new invitation link", USER, |c| Box::pin(users::invite(c)))
         .with_body(INVITATION, &[]),
-    delete("users/{user}/invitation", UsersWrite, "Revoke the invitation link", |c| Box::pin(users::revoke_invitation(c))),
+    delete("users/{user}/invitation", UsersWrite, "Revoke the invitation link", |c| {
+        Box::pin(users::revoke_invitation(c))
+    }),
     post("users/{user}/reset-link", UsersWrite, "Send a link to set a new password", Shape::Nothing, |c| {
         Box::pin(users::send_reset_link(c))
     }),
-    get("users/{user}/factors", UsersRead, "List two-factor methods and passkeys", Shape::List("factors", FactorAnswer::schema), |c| {
-        Box::pin(users::factors(c))
-    }),
-    post("users/{user}/factors/reset", UsersWrite, "Remove all two-factor methods; returns a link to set up a new one", USER, |c| {
-        Box::pin(users::reset_factors(c))
-    }),
+    get(
+        "users/{user}/factors",
+        UsersRead,
+        "List two-factor methods and passkeys",
+        Shape::List("factors", FactorAnswer::schema),
+        |c| Box::pin(users::factors(c)),
+    ),
+    post(
+        "users/{user}/factors/reset",
+        UsersWrite,
+        "Remove all two-factor methods; returns a link to set up a new one",
+        USER,
+        |c| Box::pin(users::reset_factors(c)),
+    ),
     post("users/{user}/factors/unblock", UsersWrite, "Unblock codes after too many wrong attempts", USER, |c| {
         Box::pin(users::unblock_factors(c))
     }),
-    get("users/{user}/accesses", SessionsRead, "List open accesses of a user", Shape::List("open_accesses", OpenAccess::schema), |c| {
-        Box::pin(objects::accesses(c))
-    }),
-    get("users/{user}/consents", SessionsRead, "List consents of a user", Shape::List("consents", ConsentAnswer::schema), |c| {
-        Box::pin(objects::consents(c))
-    })
+    get(
+        "users/{user}/accesses",
+        SessionsRead,
+        "List open accesses of a user",
+        Shape::List("open_accesses", OpenAccess::schema),
+        |c| Box::pin(objects::accesses(c)),
+    ),
+    get(
+        "users/{user}/consents",
+        SessionsRead,
+        "List consents of a user",
+        Shape::List("consents", ConsentAnswer::schema),
+        |c| Box::pin(objects::consents(c)),
+    )
     .with_query(groups::AFTER),
     delete("users/{user}/consents/{client}", SessionsWrite, "Revoke a consent and the client's tokens", |c| {
         Box::pin(objects::end_consent(c))
     }),
-    get("users/{user}/app-passwords", SessionsRead, "List application passwords", Shape::List("app_passwords", AppPasswordAnswer::schema), |c| {
-        Box::pin(objects::app_passwords(c))
-    }),
+    get(
+        "users/{user}/app-passwords",
+        SessionsRead,
+        "List application passwords",
+        Shape::List("app_passwords", AppPasswordAnswer::schema),
+        |c| Box::pin(objects::app_passwords(c)),
+    ),
     delete("users/{user}/app-passwords/{id}", SessionsWrite, "Revoke an application password", |c| {
         Box::pin(objects::end_app_password(c))
     }),
-    get("groups", GroupsRead, "List groups with their number of members", Shape::List("groups", group_schema), |c| Box::pin(groups::list(c)))
-        .with_query(groups::AFTER),
-    route(&Method::PATCH, "groups/{group}", GroupsWrite, "Rename a group", Shape::Object(changed_schema), |c| Box::pin(groups::rename(c)))
-        .with_body(groups::NEW_NAME, &["name"]),
-    route(&Method::DELETE, "groups/{group}", GroupsWrite, "Remove all members from a group", Shape::Object(changed_schema), |c| {
-        Box::pin(groups::delete(c))
-    }),
-    get("groups/{group}/members", GroupsRead, "List members of a group", Shape::List("users", UserAnswer::schema), |c| {
-        Box::pin(groups::members(c))
+    get("groups", GroupsRead, "List groups with their number of members", Shape::List("groups", group_schema), |c| {
+        Box::pin(groups::list(c))
     })
     .with_query(groups::AFTER),
-    get("groups/{group}/members/{user}", GroupsRead, "Show a member of a group", USER, |c| Box::pin(groups::show_member(c))).conditional(),
+    route(&Method::PATCH, "groups/{group}", GroupsWrite, "Rename a group", Shape::Object(changed_schema), |c| {
+        Box::pin(groups::rename(c))
+    })
+    .with_body(groups::NEW_NAME, &["name"]),
+    route(
+        &Method::DELETE,
+        "groups/{group}",
+        GroupsWrite,
+        "Remove all members from a group",
+        Shape::Object(changed_schema),
+        |c| Box::pin(groups::delete(c)),
+    ),
+    get(
+        "groups/{group}/members",
+        GroupsRead,
+        "List members of a group",
+        Shape::List("users", UserAnswer::schema),
+        |c| Box::pin(groups::members(c)),
+    )
+    .with_query(groups::AFTER),
+    get("groups/{group}/members/{user}", GroupsRead, "Show a member of a group", USER, |c| {
+        Box::pin(groups::show_member(c))
+    })
+    .conditional(),
     route(&Method::PUT, "groups/{group}/members/{user}", GroupsWrite, "Add a user to a group", Shape::Nothing, |c| {
         Box::pin(groups::add_member(c))
     }),
-    delete("groups/{group}/members/{user}", GroupsWrite, "Remove a user from a group", |c| Box::pin(groups::remove_member(c))),
-    get("clients", ClientsRead, "List clients", Shape::List("clients", ClientAnswer::schema), |c| Box::pin(clients::list(c)))
-        .with_query(groups::AFTER),
-    get("clients/{client}", ClientsRead, "Show a client", CLIENT, |c| Box::pin(clients::show(c))).conditional(),
-    route(&Method::PUT, "clients/{client}", ClientsWrite, "Create a client, or replace its settings", Shape::Put(ClientAnswer::schema), |c| {
-        Box::pin(clients::put(c))
+    delete("groups/{group}/members/{user}", GroupsWrite, "Remove a user from a group", |c| {
+        Box::pin(groups::remove_member(c))
+    }),
+    get("clients", ClientsRead, "List clients", Shape::List("clients", ClientAnswer::schema), |c| {
+        Box::pin(clients::list(c))
     })
+    .with_query(groups::AFTER),
+    get("clients/{client}", ClientsRead, "Show a client", CLIENT, |c| Box::pin(clients::show(c))).conditional(),
+    route(
+        &Method::PUT,
+        "clients/{client}",
+        ClientsWrite,
+        "Create a client, or replace its settings",
+        Shape::Put(ClientAnswer::schema),
+        |c| Box::pin(clients::put(c)),
+    )
     .with_body(clients::SETTINGS, &["client_name", "client_type"])
     .conditional(),
-    route(&Method::PATCH, "clients/{client}", ClientsWrite, "Change settings of a client", CLIENT, |c| Box::pin(clients::patch(c)))
-        .with_body(clients::SETTINGS, &[])
+    route(&Method::PATCH, "clients/{client}", ClientsWrite, "Change settings of a client", CLIENT, |c| {
+        Box::pin(clients::patch(c))
+    })
+    .with_body(clients::SETTINGS, &[])
+    .conditional(),
+    delete("clients/{client}", ClientsWrite, "Delete a client and revoke its tokens", |c| Box::pin(clients::delete(c)))
         .conditional(),
-    delete("clients/{client}", ClientsWrite, "Delete a client and revoke its tokens", |c| Box::pin(clients::delete(c))).conditional(),
-    post("clients/{client}/disable", ClientsWrite, "Disable a client and revoke its tokens", CLIENT, |c| Box::pin(clients::disable(c))),
+    post("clients/{client}/disable", ClientsWrite, "Disable a client and revoke its tokens", CLIENT, |c| {
+        Box::pin(clients::disable(c))
+    }),
     post("clients/{client}/enable", ClientsWrite, "Enable a disabled client", CLIENT, |c| Box::pin(clients::enable(c))),
-    post("clients/{client}/approve", ClientsWrite, "Approve a client that a developer registered", CLIENT, |c| Box::pin(clients::approve(c))),
-    post("clients/{client}/revoke-approval", ClientsWrite, "Revoke a client's approval", CLIENT, |c| Box::pin(clients::revoke_approval(c))),
+    post("clients/{client}/approve", ClientsWrite, "Approve a client that a developer registered", CLIENT, |c| {
+        Box::pin(clients::approve(c))
+    }),
+    post("clients/{client}/revoke-approval", ClientsWrite, "Revoke a client's approval", CLIENT, |c| {
+        Box::pin(clients::revoke_approval(c))
+    }),
     post("clients/{client}/rotate-secret", ClientsWrite, "Replace a client's secrets by a new one", CLIENT, |c| {
         Box::pin(clients::rotate_secret(c))
     })
     .with_body(clients::OVERLAP, &[]),
-    get("clients/{client}/secrets", ClientsRead, "List a client's secrets, without the secrets themselves", Shape::List("secrets", SecretTimes::schema), |c| {
-        Box::pin(clients::secrets(c))
-    }),
-    post("clients/{client}/secrets", ClientsWrite, "Generate a further secret", CLIENT, |c| Box::pin(clients::add_secret(c)))
-        .with_body(clients::SECRET, &[]),
-    delete("clients/{client}/secrets/{secret}", ClientsWrite, "Remove a secret", |c| Box::pin(clients::remove_secret(c))),
-    get("sessions", SessionsRead, "List browser sessions of a user or a client", Shape::List("sessions", SessionAnswer::schema), |c| {
-        Box::pin(objects::sessions(c))
+    get(
+        "clients/{client}/secrets",
+        ClientsRead,
+        "List a client's secrets, without the secrets themselves",
+        Shape::List("secrets", SecretTimes::schema),
+        |c| Box::pin(clients::secrets(c)),
+    ),
+    post("clients/{client}/secrets", ClientsWrite, "Generate a further secret", CLIENT, |c| {
+        Box::pin(clients::add_secret(c))
     })
+    .with_body(clients::SECRET, &[]),
+    delete("clients/{client}/secrets/{secret}", ClientsWrite, "Remove a secret", |c| {
+        Box::pin(clients::remove_secret(c))
+    }),
+    get(
+        "sessions",
+        SessionsRead,
+        "List browser sessions of a user or a client",
+        Shape::List("sessions", SessionAnswer::schema),
+        |c| Box::pin(objects::sessions(c)),
+    )
     .with_query(SESSIONS),
     delete("sessions/{session}", SessionsWrite, "End a session", |c| Box::pin(objects::end_session(c))),
-    get("grants", SessionsRead, "List valid grants by user, client or session", Shape::List("grants", GrantAnswer::schema), |c| {
-        Box::pin(objects::grants(c))
-    })
+    get(
+        "grants",
+        SessionsRead,
+        "List valid grants by user, client or session",
+        Shape::List("grants", GrantAnswer::schema),
+        |c| Box::pin(objects::grants(c)),
+    )
     .with_query(GRANTS),
     delete("grants/{grant}", SessionsWrite, "Revoke a grant", |c| Box::pin(objects::end_grant(c))),
-    get("keys", KeysRead, "List signing keys with their schedule", Shape::Object(KeysAnswer::schema), |c| Box::pin(objects::keys(c))),
-    post("keys/rotate", KeysWrite, "Rotate the signing key", Shape::Object(KeysAnswer::schema), |c| Box::pin(objects::rotate(c))),
-    get("mails", MailRead, "List queued and failed messages, without contents", Shape::List("mails", MailAnswer::schema), |c| {
-        Box::pin(objects::mails(c))
-    })
+    get("keys", KeysRead, "List signing keys with their schedule", Shape::Object(KeysAnswer::schema), |c| {
+        Box::pin(objects::keys(c))
+    }),
+    post("keys/rotate", KeysWrite, "Rotate the signing key", Shape::Object(KeysAnswer::schema), |c| {
+        Box::pin(objects::rotate(c))
+    }),
+    get(
+        "mails",
+        MailRead,
+        "List queued and failed messages, without contents",
+        Shape::List("mails", MailAnswer::schema),
+        |c| Box::pin(objects::mails(c)),
+    )
     .with_query(MAILS),
     post("mails/{id}/retry", MailWrite, "Retry a message now", Shape::Nothing, |c| Box::pin(objects::retry_mail(c))),
     delete("mails/{id}", MailWrite, "Delete a queued or failed message", |c| Box::pin(objects::delete_mail(c))),
-    get("audit", AuditRead, "List audit events, newest first", Shape::List("events", EventAnswer::schema), |c| Box::pin(objects::audit(c)))
-        .with_query(AUDIT),
-    get("apps", AppsRead, "List protected applications", Shape::List("apps", app_schema), |c| Box::pin(access::apps(c))),
-    post("check-access", AppsRead, "Explain the decision on a request", Shape::Object(decision_schema), |c| Box::pin(access::check(c)))
-        .with_body(access::REQUEST, &["url"]),
+    get("audit", AuditRead, "List audit events, newest first", Shape::List("events", EventAnswer::schema), |c| {
+        Box::pin(objects::audit(c))
+    })
+    .with_query(AUDIT),
+    get("apps", AppsRead, "List protected applications", Shape::List("apps", app_schema), |c| {
+        Box::pin(access::apps(c))
+    }),
+    post("check-access", AppsRead, "Explain the decision on a request", Shape::Object(decision_schema), |c| {
+        Box::pin(access::check(c))
+    })
+    .with_body(access::REQUEST, &["url"]),
     Route {
         scope: None,
         ..get("openapi.json", UsersRead, "Show this description", Shape::Object(description_schema), |c| {

@@ -43,9 +43,8 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>) -> Result<ApiToken, P
     };
     store.ensure_current(&basis)?;
     let console = &ctx.sealgate.config.console;
-    let may_use = |user: &Option<User>| {
-        user.as_ref().is_some_and(|user| user.is_enabled() && is_administrator(console, user))
-    };
+    let may_use =
+        |user: &Option<User>| user.as_ref().is_some_and(|user| user.is_enabled() && is_administrator(console, user));
     match (token, creator) {
         (Some(token), None) => Ok(token),
         (Some(token), Some(user)) if may_use(&user) => Ok(token),
