@@ -43,6 +43,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ("registration", "mode = \"off\"", "registration.mode"),
         ("pages", "operator = \"Anna\"", "pages.operator"),
         ("console", "enabled = true", "console.enabled"),
+        ("api", "enabled = true", "api.enabled"),
         ("log", "filter = \"debug\"", "log.filter"),
     ] {
         assert_eq!(reloadable(REQUIRED, &with_key(table, line)), [key]);
@@ -135,7 +136,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 66] = [
+const RELOADABLE: [&str; 68] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -165,6 +166,7 @@ const RELOADABLE: [&str; 66] = [
     "rate_limits.logout",
     "rate_limits.introspect",
     "rate_limits.register",
+    "rate_limits.api",
     "rate_limits.pages",
     "login.failures_per_account",
     "login.failures_per_address",
@@ -200,6 +202,7 @@ const RELOADABLE: [&str; 66] = [
     "console.developers",
     "console.admins",
     "console.sign_in_seconds",
+    "api.enabled",
     "log.filter",
     "form_post.enabled",
 ];

@@ -1,9 +1,11 @@
 //! Which tokens work, for what, and until when.
 
 use super::*;
+use sealgate_admin::command::{ApiTokenCommand, Command, NewApiToken};
 use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::user::UserState;
+use sealgate_store::engine::Engine as _;
 
 use crate::meddler::At;
 
@@ -286,4 +288,37 @@ async fn a_body_that_is_too_long_is_refused() {
     let status = http::StatusCode::PAYLOAD_TOO_LARGE;
     let response = sealgate_provider::refuse(&provider.sealgate, &head, status, refusal);
     assert_eq!(code(&Reply::new(response.finish()), 413), "body_refused");
+}
+
+#[tokio::test]
+async fn no_record_contains_a_token() {
+    let provider = provider().await;
+    let token = token_of(&provider, Some(provider.anna.sub), &[ApiScope::UsersRead]).await;
+    let random = token.strip_prefix("sealgate_api_").unwrap().as_bytes();
+    for (_, value) in provider.engine.scan(b"", None, usize::MAX).await.unwrap() {
+        assert!(!value.windows(random.len()).any(|window| window == random));
+    }
+    let store = &provider.sealgate.store;
+    store.take_back_after_restore(provider.clock.now()).await.unwrap();
+    assert_eq!(store.api_tokens().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn no_command_about_tokens_is_executed_for_a_token() {
+    let provider = provider().await;
+    let text = token_of(&provider, None, &ApiScope::ALL).await;
+    let stored = provider.sealgate.store.api_token(&ApiToken::hash_of(&text).unwrap()).await.unwrap().unwrap();
+    let address = "192.0.2.1".parse().unwrap();
+    let context = sealgate_admin::CommandContext::new(&provider.sealgate).by_api_token(&stored, address, "request-1");
+    let new = NewApiToken { name: "another".to_owned(), scopes: vec![ApiScope::UsersRead], expires: None };
+    let commands = [
+        ApiTokenCommand::Add(Box::new(new)),
+        ApiTokenCommand::List,
+        ApiTokenCommand::Remove { id: stored.id().to_string() },
+    ];
+    for command in commands {
+        let refused = sealgate_admin::execute(&context, Command::ApiToken(command)).await.unwrap_err();
+        assert!(matches!(refused, sealgate_admin::CommandError::Forbidden(_)), "{refused:?}");
+    }
+    assert_eq!(provider.sealgate.store.api_tokens().await.unwrap().len(), 1);
 }
