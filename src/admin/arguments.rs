@@ -315,7 +315,11 @@ pub(super) fn user_state() -> impl TypedValueParser<Value = UserState> {
 }
 
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {
-    one_of(&[("developer", Role::Developer, "May register clients"), ("admin", Role::Admin, "May do everything")])
+    one_of(&[
+        ("developer", Role::Developer, "May register clients"),
+        ("auditor", Role::Auditor, "May read everything in the console"),
+        ("admin", Role::Admin, "May do everything"),
+    ])
 }
 
 pub(super) fn client_type() -> impl TypedValueParser<Value = ClientType> {

@@ -71,7 +71,6 @@ described! {
     { "type": "boolean" } => bool;
     { "type": "integer", "minimum": 0 } => u32, u64, usize;
     { "type": "integer", "minimum": 0, "description": "Seconds since 1970-01-01T00:00:00Z" } => UnixTime;
-    { "type": "string", "enum": ["developer", "admin"] } => Role;
     { "type": "string", "enum": ["enabled", "disabled"] } => UserState, ClientState;
     { "type": "string", "enum": ["public", "confidential"] } => ClientType;
     { "type": "string", "enum": ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"] } => AuthMethod;
@@ -81,6 +80,12 @@ described! {
     { "type": "string", "enum": ["1", "2", "3"] } => AssuranceLevel;
     { "type": ["integer", "string"], "description": "Requests per minute, or \"none\"" } => RateLimit;
     { "type": "object" } => Value, UserSource, ClientDecision, Workload, ServiceAccess, ResourceAccess, OpenAccess;
+}
+
+impl Described for Role {
+    fn schema() -> Value {
+        json!({ "type": "string", "enum": Self::ALL })
+    }
 }
 
 impl Described for ApiScope {

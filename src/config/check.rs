@@ -8,6 +8,7 @@ mod address;
 mod also_sign_in;
 mod apps;
 mod clients;
+mod console;
 mod directories;
 mod factors;
 mod fixed_headers;
@@ -40,8 +41,8 @@ use super::disk::Files;
 use super::file::{ConfigReader, Section};
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, Api, App, AuditConfig, Config, Console, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language,
-    Log, LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
+    Accent, AdminConfig, Api, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
+    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
     SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
     host_name,
 };
@@ -103,7 +104,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
 /// Returns all known keys, by reading a file that contains every table.
 pub(super) fn known_keys() -> BTreeSet<String> {
     let reading = ConfigReader::new(
-        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[client.workload]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
+        "[server.tls]\n[acme]\n[cluster]\n[mail]\n[telemetry]\n[[console.user_manager]]\n[[trusted_issuer]]\n[[directory]]\n[directory.groups]\n[[upstream]]\n[[client]]\n[client.workload]\n[[client.service]]\n[[app]]\n[app.upstream_tls]\n[app.health_check]\n[app.maintenance]\n[app.login]\n[[app.login.group_accounts]]\n[[app.route]]\n",
     );
     if let Some(root) = reading.root() {
         config(root, &Files::unchecked(PathBuf::new()));
@@ -142,7 +143,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
     let registration = registration(root.section("registration"), mail_is_wanted);
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
-    let console = console(root.section("console"));
+    let console = console::console(root.section("console"));
     let api = Api { enabled: root.section("api").flag("enabled", false) };
     let log = log(root.section("log"));
     let telemetry = root.optional_section("telemetry", "write it as a table, [telemetry]");
@@ -541,15 +542,6 @@ fn form_post(mut section: Section<'_, '_>) -> super::FormPost {
         ClientId::parse(text).ok_or_else(|| format!("{text:?} is not a client ID; `sealgate client list` shows them"))
     });
     super::FormPost { enabled, clients: clients.unwrap_or_default() }
-}
-
-fn console(mut section: Section<'_, '_>) -> Console {
-    Console {
-        enabled: section.flag("enabled", false),
-        developers: section.text("developers", "write the name of a group", address::group),
-        admins: section.text("admins", "write the name of a group", address::group),
-        sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
-    }
 }
 
 fn log(mut section: Section<'_, '_>) -> Log {

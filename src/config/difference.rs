@@ -57,7 +57,7 @@ const SECTIONS: &[Keys] = &[
     ("mail", &[], &["host", "port", "tls", "from", "reply_to", "username", "password_file", "hello"]),
     ("mail", &[], &["timeout_seconds", "per_minute", "ca_file"]),
     ("registration_of_people", &[], &["mode", "domains"]),
-    ("console", &[], &["enabled", "developers", "admins", "sign_in_seconds"]),
+    ("console", &[], &["enabled", "developers", "admins", "auditors", "user_manager", "sign_in_seconds"]),
     ("api", &[], &["enabled"]),
     ("log", &["format"], &["filter"]),
     ("telemetry", &["otlp", "sample", "service_name", "headers_file"], &[]),

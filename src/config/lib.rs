@@ -10,6 +10,7 @@ mod app_hosts;
 mod appearance;
 mod check;
 mod client;
+mod console;
 mod difference;
 mod directory;
 mod disk;
@@ -51,6 +52,7 @@ pub use app::{
 pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
 pub use client::DefinedClient;
+pub use console::{Console, UserManagers};
 pub use difference::Difference;
 pub use directory::{
     DirectoryAccount, DirectoryGroups, DirectoryKind, DirectorySecurity, DirectoryServer, DirectorySettings,
@@ -70,10 +72,10 @@ pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Console, Durability,
-    EXPIRES_SOON, FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig,
-    PostgresConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig,
-    SledConfig, StoreConfig, TokenKeyUse, TokensConfig, days_left,
+    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
+    FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
+    RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
+    TokenKeyUse, TokensConfig, days_left,
 };
 pub use telemetry::{TelemetryConfig, read_export_headers};
 pub use tls::{CertificateKey, ClientCertificates, ListenerCertificate, Presence, TlsConfig, tls_key_label};

@@ -11,6 +11,7 @@ use super::acme::AcmeConfig;
 use super::app::App;
 use super::appearance::{Accent, Logo};
 use super::client::DefinedClient;
+use super::console::Console;
 use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
@@ -528,18 +529,6 @@ pub struct PagesConfig {
     pub logo: Option<Logo>,
     /// Colour of links and buttons, if it differs from the default.
     pub accent: Option<Accent>,
-}
-
-/// `[console]`: the developer console.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Console {
-    pub enabled: bool,
-    /// Group whose members are developers, in addition to users with the role.
-    pub developers: Option<String>,
-    /// Group whose members are administrators, in addition to users with the role.
-    pub admins: Option<String>,
-    /// Maximum time since the sign-in of a user of the console.
-    pub sign_in: Duration,
 }
 
 /// `[api]`: the admin API.

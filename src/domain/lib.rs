@@ -19,6 +19,7 @@ pub mod client_logout;
 pub mod client_rules;
 pub mod code;
 pub mod consent;
+pub mod console_role;
 pub mod error;
 pub mod factor_failures;
 pub mod factors;

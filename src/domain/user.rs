@@ -8,6 +8,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::console_role::ConsoleRole;
 use crate::secret::SecretHash;
 use crate::source::{SourceState, UserSource};
 use crate::time::UnixTime;
@@ -99,20 +100,34 @@ impl From<Email> for String {
     }
 }
 
-/// Role of a user in the provider itself.
+/// Role of a user in the provider itself, as stored. Groups give console roles too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     Developer,
+    Auditor,
     Admin,
 }
 
 impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::Developer, Self::Auditor, Self::Admin];
+
     /// Returns the name in commands, forms and the audit log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Developer => "developer",
+            Self::Auditor => "auditor",
             Self::Admin => "admin",
+        }
+    }
+
+    /// Returns the role in the console.
+    pub const fn in_console(self) -> ConsoleRole {
+        match self {
+            Self::Developer => ConsoleRole::Developer,
+            Self::Auditor => ConsoleRole::Auditor,
+            Self::Admin => ConsoleRole::Administrator,
         }
     }
 }

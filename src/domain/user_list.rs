@@ -9,9 +9,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::account_links::Invitation;
+use crate::console_role::{ConsoleRole, ConsoleRoles};
 use crate::factors::{FactorKind, Factors};
 use crate::time::UnixTime;
-use crate::user::{Email, Role, Subject, User, plain_letters};
+use crate::user::{Email, Subject, User, plain_letters};
 use crate::username::Username;
 
 /// State of a user in the list.
@@ -90,8 +91,8 @@ pub struct UserQuery {
     pub search: String,
     pub group: Option<String>,
     pub state: Option<ListedState>,
-    /// Console role. `Some(None)` matches users without a role.
-    pub role: Option<Option<Role>>,
+    /// Console role, possibly beside others. `Some(None)` matches users without a role.
+    pub role: Option<Option<ConsoleRole>>,
     /// Strongest factor. `Some(None)` matches users without a factor.
     pub factor: Option<Option<FactorKind>>,
     /// Name of the source. `Some(None)` matches local users.
@@ -103,8 +104,10 @@ pub struct UserQuery {
     pub skip: usize,
     /// Maximum number of users.
     pub limit: usize,
-    /// Groups whose members have a console role: developers and administrators.
-    pub role_groups: (Option<String>, Option<String>),
+    /// Groups whose members have a console role, with the role.
+    pub role_groups: Vec<(String, ConsoleRole)>,
+    /// Groups of a user manager. If set, only their members without a console role match.
+    pub managed: Option<BTreeSet<String>>,
 }
 
 /// User in a selection.
@@ -153,7 +156,8 @@ struct Entry {
     signed_in_at: Option<UnixTime>,
     invitation: EntryInvitation,
     factor: Option<FactorKind>,
-    role: Option<Role>,
+    /// Roles without those of groups.
+    roles: ConsoleRoles,
     is_reset: bool,
     is_enabled: bool,
     has_credential: bool,
@@ -263,7 +267,7 @@ impl UserList {
                 Some(invitation) => EntryInvitation::Open(invitation.expires_at),
             },
             factor,
-            role: user.roles.last().copied(),
+            roles: user.roles.iter().map(|role| role.in_console()).collect(),
             is_reset: factors.is_some_and(|factors| factors.reset.is_some()),
             is_enabled: user.is_enabled(),
             has_credential: user.has_password() || factor == Some(FactorKind::Passkey),
@@ -323,22 +327,28 @@ impl UserList {
             Some(None) => Some(None),
             None => None,
         };
-        let known = |group: &Option<String>| group.as_ref().and_then(|group| self.groups.find(group));
-        let (developers, admins) = (known(&query.role_groups.0), known(&query.role_groups.1));
-        let role = move |entry: &Entry| {
-            let is_in = |group: Option<u32>| group.is_some_and(|group| entry.groups.contains(&group));
-            match () {
-                () if entry.role == Some(Role::Admin) || is_in(admins) => Some(Role::Admin),
-                () if entry.role == Some(Role::Developer) || is_in(developers) => Some(Role::Developer),
-                () => None,
-            }
+        let role_groups = query.role_groups.iter();
+        let role_groups: Vec<(u32, ConsoleRole)> =
+            role_groups.filter_map(|(group, role)| Some((self.groups.find(group)?, *role))).collect();
+        let roles = move |entry: &Entry| {
+            let of_groups = role_groups.iter().filter(|(group, _)| entry.groups.contains(group));
+            of_groups.fold(entry.roles, |roles, (_, role)| roles.with(*role))
         };
+        let managed = query.managed.as_ref();
+        let managed: Option<Vec<u32>> =
+            managed.map(|groups| groups.iter().filter_map(|group| self.groups.find(group)).collect());
         Some(move |entry: &Entry| {
             group.is_none_or(|group| entry.groups.contains(&group))
                 && source.is_none_or(|source| entry.source == source)
                 && query.factor.is_none_or(|factor| entry.factor == factor)
                 && query.state.is_none_or(|state| entry.state(now) == state)
-                && query.role.is_none_or(|wanted| role(entry) == wanted)
+                && query.role.is_none_or(|role| match role {
+                    Some(role) => roles(entry).has(role),
+                    None => roles(entry).is_empty(),
+                })
+                && managed.as_ref().is_none_or(|managed| {
+                    roles(entry).is_empty() && managed.iter().any(|group| entry.groups.contains(group))
+                })
                 && words.iter().all(|word| entry.text.contains(word.as_str()))
         })
     }
@@ -427,7 +437,7 @@ mod tests {
     use crate::factors::TotpFactor;
     use crate::secret::Sealed;
     use crate::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
-    use crate::user::{PasswordHash, UserState};
+    use crate::user::{PasswordHash, Role, UserState};
     use crate::webauthn::UserHandle;
 
     const NOW: UnixTime = UnixTime::from_seconds(1000);
@@ -548,17 +558,28 @@ mod tests {
         assert_eq!(with(|query| query.state = Some(ListedState::Disabled)), [3]);
         assert_eq!(with(|query| query.state = Some(ListedState::NoCredential)), [4]);
         assert_eq!(with(|query| query.state = Some(ListedState::Enabled)), [1, 2, 5]);
-        assert_eq!(with(|query| query.role = Some(Some(Role::Admin))), [2]);
+        assert_eq!(with(|query| query.role = Some(Some(ConsoleRole::Administrator))), [2]);
+        assert_eq!(with(|query| query.role = Some(Some(ConsoleRole::Developer))), [2, 3]);
         assert_eq!(with(|query| query.role = Some(None)), [1, 4, 5]);
         assert_eq!(with(|query| query.source = Some(Some("corp".to_owned()))), [5]);
         assert_eq!(with(|query| query.source = Some(None)), [1, 2, 3, 4]);
         assert_eq!(with(|query| query.factor = Some(Some(FactorKind::Passkey))), [0_u8; 0]);
         // A group can give a console role.
         let of_group = |query: &mut UserQuery| {
-            query.role = Some(Some(Role::Admin));
-            query.role_groups = (None, Some("staff".to_owned()));
+            query.role = Some(Some(ConsoleRole::Administrator));
+            query.role_groups = vec![("staff".to_owned(), ConsoleRole::Administrator)];
         };
         assert_eq!(with(of_group), [1, 2]);
+        // A user manager sees the members of the managed groups who have no console role.
+        let managed = |groups: &[&str], role_group: &str| {
+            let mut query = query();
+            query.managed = Some(groups.iter().map(|group| (*group).to_owned()).collect());
+            query.role_groups = vec![(role_group.to_owned(), ConsoleRole::Developer)];
+            found(&list, &query)
+        };
+        assert_eq!(managed(&["staff", "corp/ops"], "none"), [1, 5]);
+        assert_eq!(managed(&["staff", "corp/ops"], "corp/ops"), [1]);
+        assert!(managed(&["none"], "staff").is_empty());
         assert_eq!(list.groups(), [("corp/ops".to_owned(), 1), ("staff".to_owned(), 1)]);
         assert_eq!(list.sources(), ["corp"]);
     }

@@ -6,6 +6,7 @@ use std::borrow::Borrow;
 
 use crate::language::language_tag;
 use crate::words::{Argument, Markup, Words};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
@@ -17,8 +18,8 @@ pub struct Inside<'a> {
     pub prefix: &'a str,
     /// E-mail address of the account.
     pub account: &'a str,
-    /// Console role, if the user has access to the console.
-    pub console: Option<ConsoleRole>,
+    /// Roles in the console. Empty if the user has no access to the console.
+    pub console: ConsoleRoles,
     /// Result of the preceding form.
     pub done: Option<Done>,
     pub app_passwords: bool,
@@ -30,13 +31,6 @@ pub struct Inside<'a> {
     pub once: String,
     /// Whether the home page exists, which lists the user's applications.
     pub home: bool,
-}
-
-/// Role of a user in the console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ConsoleRole {
-    Developer,
-    Administrator,
 }
 
 /// Result of a form, shown on the next page.
@@ -203,18 +197,18 @@ impl MenuEntry {
         &[Self::Security, Self::Password, Self::Sessions, Self::AppPasswords],
         &[Self::Activity],
     ];
-    const DEVELOPER: [Self; 1] = [Self::Clients];
-    const ADMINISTRATOR: [Self; 10] = [
-        Self::Overview,
-        Self::Users,
-        Self::Groups,
-        Self::Apps,
-        Self::Clients,
-        Self::Audit,
-        Self::Keys,
-        Self::Mail,
-        Self::ApiTokens,
-        Self::Settings,
+    /// Pages of the console's menu, with the roles that read them.
+    const CONSOLE: [(Self, ConsoleRoles); 10] = [
+        (Self::Overview, ConsoleRoles::READERS),
+        (Self::Users, ConsoleRoles::USER_READERS),
+        (Self::Groups, ConsoleRoles::USER_READERS),
+        (Self::Apps, ConsoleRoles::READERS),
+        (Self::Clients, ConsoleRoles::CLIENT_READERS),
+        (Self::Audit, ConsoleRoles::READERS),
+        (Self::Keys, ConsoleRoles::READERS),
+        (Self::Mail, ConsoleRoles::READERS),
+        (Self::ApiTokens, ConsoleRoles::READERS),
+        (Self::Settings, ConsoleRoles::READERS),
     ];
 
     pub(super) fn path(self) -> &'static str {
@@ -287,20 +281,18 @@ impl Inside<'_> {
     /// Returns the menu of the page: the groups of the account, or the pages of the console.
     pub(super) fn menu(&self, current: &MenuEntry) -> Vec<MenuItem> {
         let t = &self.frame.t;
-        let pages: &[MenuEntry] = match (current.in_console(), self.console) {
-            (true, Some(ConsoleRole::Administrator)) => &MenuEntry::ADMINISTRATOR,
-            (true, _) => &MenuEntry::DEVELOPER,
-            (false, _) => {
-                let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
-                    let first = *group.iter().find(|entry| self.has(**entry))?;
-                    let is_current = group.contains(current).then_some("location");
-                    let current = if first == *current { Some("page") } else { is_current };
-                    Some(MenuItem { path: first.path(), words: first.group_words(t), current })
-                });
-                return groups.collect();
-            }
-        };
-        pages.iter().filter(|entry| self.has(**entry)).map(|entry| entry.item(*current, t)).collect()
+        if current.in_console() {
+            let is_shown = |entry, readers| self.console.has_any(readers) && self.has(entry);
+            let pages = MenuEntry::CONSOLE.iter().filter(|(entry, readers)| is_shown(*entry, *readers));
+            return pages.map(|(entry, _)| entry.item(*current, t)).collect();
+        }
+        let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
+            let first = *group.iter().find(|entry| self.has(**entry))?;
+            let is_current = group.contains(current).then_some("location");
+            let current = if first == *current { Some("page") } else { is_current };
+            Some(MenuItem { path: first.path(), words: first.group_words(t), current })
+        });
+        groups.collect()
     }
 
     /// Returns the pages of the group that contains the page. Empty if it is the only page.
@@ -332,10 +324,10 @@ impl Inside<'_> {
 
     /// Returns the link from the account to the console, or from the console to the account.
     pub(super) fn across(&self, current: &MenuEntry) -> Option<(MenuEntry, Markup)> {
-        match (current.in_console(), self.console) {
-            (false, Some(_)) => Some((MenuEntry::Overview, self.frame.t.menu_console())),
-            (false, None) => None,
-            (true, _) => Some((MenuEntry::Profile, self.frame.t.menu_account())),
+        match current.in_console() {
+            true => Some((MenuEntry::Profile, self.frame.t.menu_account())),
+            false if self.console.is_empty() => None,
+            false => Some((MenuEntry::Overview, self.frame.t.menu_console())),
         }
     }
 
@@ -343,8 +335,14 @@ impl Inside<'_> {
         self.done.map(|done| done.words(&self.frame.t))
     }
 
+    /// Returns whether the page shows the forms that only administrators send.
     pub(super) fn is_for_administrators(&self) -> bool {
-        self.console == Some(ConsoleRole::Administrator)
+        self.console.is_administrator()
+    }
+
+    /// Returns whether the page shows what administrators and auditors read.
+    pub(super) fn reads_everything(&self) -> bool {
+        self.console.reads_everything()
     }
 
     /// Returns the URL that the operator's name links to.

@@ -6,7 +6,6 @@
 //! client or application, the redirect URI is the page with the list, and `state` is the
 //! identifier.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -14,17 +13,18 @@ use http::HeaderValue;
 use crate::account::app_logins;
 use crate::request::ProviderRequest as _;
 use crate::sign_in;
-use sealgate_config::{App, Config, Console};
+use sealgate_config::{App, Config};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::assurance::{AssuranceLevel, AssuranceRequirement, RecoveryCodeWorth};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
-use sealgate_domain::user::{Role, Subject, User};
-use sealgate_pages::{ConsoleRole, Done, Inside, Problem};
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::{Done, Inside, Problem};
 use sealgate_store::{Loaded, Revocation, Store};
 
 /// Signed-in user with their session.
@@ -176,9 +176,9 @@ impl Visitor {
         Ok(None)
     }
 
-    /// Returns the user's role in the console, if the console is enabled.
-    pub(super) fn console_role(&self, ctx: &RequestContext<'_>) -> Option<ConsoleRole> {
-        console_role(ctx, &self.user.roles, |group| self.user.is_in_group(group))
+    /// Returns the user's roles in the console. Empty if the console is disabled.
+    pub(super) fn console_roles(&self, ctx: &RequestContext<'_>) -> ConsoleRoles {
+        ctx.sealgate.config.console.roles_of(&self.user)
     }
 
     /// Returns the CSRF token of a form on an account or console page. It is bound to the user, the
@@ -214,7 +214,7 @@ impl Visitor {
             frame: ctx.frame(),
             prefix: config.issuer.path_prefix(),
             account: self.user.sign_in_name(),
-            console: self.console_role(ctx),
+            console: self.console_roles(ctx),
             home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),
             app_logins: config.apps.iter().any(App::takes_user_credentials),
@@ -222,31 +222,6 @@ impl Visitor {
             once: base64url(&ctx.random::<16>()),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         }
-    }
-}
-
-/// Returns the role in the console that these roles and groups give, if the console is enabled.
-pub(super) fn console_role(
-    ctx: &RequestContext<'_>,
-    roles: &BTreeSet<Role>,
-    is_in_group: impl Fn(&str) -> bool,
-) -> Option<ConsoleRole> {
-    role_in(&ctx.sealgate.config.console, roles, is_in_group)
-}
-
-/// Like [`console_role`], with this configuration of the console.
-pub(super) fn role_in(
-    console: &Console,
-    roles: &BTreeSet<Role>,
-    is_in_group: impl Fn(&str) -> bool,
-) -> Option<ConsoleRole> {
-    let is =
-        |role, group: &Option<String>| roles.contains(&role) || group.as_ref().is_some_and(|group| is_in_group(group));
-    match () {
-        () if !console.enabled => None,
-        () if is(Role::Admin, &console.admins) => Some(ConsoleRole::Administrator),
-        () if is(Role::Developer, &console.developers) => Some(ConsoleRole::Developer),
-        () => None,
     }
 }
 

@@ -4,6 +4,7 @@ use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assurance::{AssuranceLevel, FactorId};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::open_access::{AccessKind, OpenAccess};
 use sealgate_domain::password_rules::PasswordFault;
@@ -33,7 +34,7 @@ fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside
         frame: frame.clone(),
         prefix: "",
         account,
-        console: None,
+        console: ConsoleRoles::NONE,
         done,
         app_passwords: true,
         app_logins: true,

@@ -11,6 +11,7 @@ use sealgate_domain::client::{
     ConsentRule,
 };
 use sealgate_domain::client_logout::BackchannelLogout;
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::mail::MailKind;
@@ -33,8 +34,7 @@ use sealgate_pages::console::{
     UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
-    AccessTable, AppLoginFault, AuditField, AuditLogPage, ConsoleRole, Done, EventLine, FactorLine, Frame, Inside,
-    Named, html,
+    AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, Named, html,
 };
 
 use crate::console_operation::operation_pages;
@@ -53,7 +53,7 @@ pub(crate) fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, 
         frame,
         prefix: "",
         account,
-        console: Some(role),
+        console: ConsoleRoles::new(&[role]),
         done,
         app_passwords: true,
         app_logins: true,
@@ -505,9 +505,10 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DisableUser,
         GuardedChange::RevokeAccess,
         GuardedChange::ResetFactors,
-        GuardedChange::SetRole(Some(ConsoleRole::Administrator)),
-        GuardedChange::SetRole(None),
-        GuardedChange::AddUser(Some(ConsoleRole::Developer)),
+        GuardedChange::SetRole(ConsoleRoles::ADMINISTRATORS),
+        GuardedChange::SetRole(ConsoleRoles::new(&[ConsoleRole::Auditor, ConsoleRole::UserManager])),
+        GuardedChange::SetRole(ConsoleRoles::NONE),
+        GuardedChange::AddUser(ConsoleRoles::new(&[ConsoleRole::Developer])),
         GuardedChange::DisableClient,
         GuardedChange::DeleteClient,
         GuardedChange::RotateSecret,
@@ -601,14 +602,14 @@ fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     }
     let skipped = skipped.map(|reason| (bulk_line(person), reason));
     let fields = [("action", "disable"), ("to_group", client)];
-    let page = |action, role, users, fault| {
+    let page = |action, roles, users, fault| {
         let back = "/console/users?page=2";
         html(&BulkPage {
             inside: inside(),
             csrf,
             action,
             group: client,
-            role,
+            roles,
             users,
             skipped: &skipped,
             fault,
@@ -617,19 +618,20 @@ fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         })
     };
     for action in BulkAction::ALL {
-        add(format!("console-bulk-{}", action.as_str()), page(action, None, &selected, None));
+        add(format!("console-bulk-{}", action.as_str()), page(action, ConsoleRoles::NONE, &selected, None));
     }
-    for role in [ConsoleRole::Administrator, ConsoleRole::Developer] {
-        add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, Some(role), &selected[..1], None));
+    for role in ConsoleRole::ALL {
+        let roles = ConsoleRoles::new(&[role]);
+        add(format!("console-bulk-role-{role:?}"), page(BulkAction::AddToGroup, roles, &selected[..1], None));
     }
     for (name, done) in [("some", &selected[..]), ("none", &[])] {
         let (action, group, back) = (BulkAction::AddToGroup, client, "/console/users?page=2");
         let page = BulkResultPage { inside: inside(), action, group, done, left_out: &skipped, back };
         add(format!("console-bulk-result-{name}"), html(&page));
     }
-    add("console-bulk-nothing".to_owned(), page(BulkAction::Enable, None, &[], None));
+    add("console-bulk-nothing".to_owned(), page(BulkAction::Enable, ConsoleRoles::NONE, &[], None));
     for (number, fault) in (0..).zip([BulkFault::NoUsers, BulkFault::TooMany { most: 100 }, BulkFault::Group]) {
-        add(format!("console-bulk-fault-{number}"), page(BulkAction::AddToGroup, None, &[], Some(fault)));
+        add(format!("console-bulk-fault-{number}"), page(BulkAction::AddToGroup, ConsoleRoles::NONE, &[], Some(fault)));
     }
     all
 }
@@ -658,7 +660,10 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GroupUse::Maintenance { app: client },
         GroupUse::Account { app: client },
         GroupUse::Console(ConsoleRole::Administrator),
+        GroupUse::Console(ConsoleRole::Auditor),
+        GroupUse::Console(ConsoleRole::UserManager),
         GroupUse::Console(ConsoleRole::Developer),
+        GroupUse::Managed { group: client },
         GroupUse::Factors,
     ];
     let member = sample.user();
@@ -690,10 +695,11 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-group-own-role".to_owned(), page(&members, &uses, Some(GroupFault::OwnRole)));
     for (name, to, uses) in [("rename", Some(person), &uses[..]), ("delete", None, &[])] {
         let (total, back) = (12, "/console/groups/members?name=staff");
-        let (new_uses, role) = (if to.is_some() { uses } else { &[] }, to.map(|_| ConsoleRole::Administrator));
+        let (new_uses, roles) =
+            if to.is_some() { (uses, ConsoleRoles::ADMINISTRATORS) } else { (&[][..], ConsoleRoles::NONE) };
         let inside = inside();
         let page =
-            GroupConfirmPage { inside, csrf, name: client, to, total, uses, new_uses, role, fields: &fields, back };
+            GroupConfirmPage { inside, csrf, name: client, to, total, uses, new_uses, roles, fields: &fields, back };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
     all

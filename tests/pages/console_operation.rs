@@ -2,6 +2,7 @@
 //! keys, e-mail and settings.
 
 use sealgate_config::Access;
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
@@ -9,7 +10,7 @@ use sealgate_pages::console::{
     CheckedLogin, CountedFigures, KeyPlanPage, KeysPage, LimitLine, MailLine, MailPage, MailTemplatesPage, NewAppForm,
     NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, RuleLine, SettingsPage, SignInChart,
 };
-use sealgate_pages::{ConsoleRole, Frame, Named, html};
+use sealgate_pages::{Frame, Named, html};
 
 use crate::console::inside;
 use crate::sample::{AT, Sample};

@@ -2,8 +2,9 @@
 
 use askama::Template;
 
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
+use sealgate_domain::console_role::ConsoleRoles;
 
 /// Change to several users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,8 +127,8 @@ pub struct BulkPage<'a> {
     pub action: BulkAction,
     /// Group of the change. Empty for changes without a group.
     pub group: &'a str,
-    /// Console role of the members of the group.
-    pub role: Option<ConsoleRole>,
+    /// Console roles of the members of the group.
+    pub roles: ConsoleRoles,
     pub users: &'a [BulkLine],
     /// Users that the change leaves out.
     pub skipped: &'a [(BulkLine, BulkSkip)],
@@ -205,11 +206,7 @@ impl BulkPage<'_> {
         match self.action {
             BulkAction::Disable => t.bulk_disable_effect(),
             BulkAction::Enable => t.bulk_enable_effect(),
-            BulkAction::AddToGroup => match self.role {
-                Some(ConsoleRole::Administrator) => t.bulk_add_admin(),
-                Some(ConsoleRole::Developer) => t.bulk_add_developer(),
-                None => t.bulk_add_effect(),
-            },
+            BulkAction::AddToGroup => t.roles_of_group(self.roles).unwrap_or_else(|| t.bulk_add_effect()),
             BulkAction::RemoveFromGroup => t.bulk_remove_effect(),
             BulkAction::Revoke => t.bulk_revoke_effect(),
             BulkAction::InviteAgain => t.bulk_invite_effect(),

@@ -2,9 +2,10 @@
 
 use askama::Template;
 
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::Markup;
 use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::mail::MailKind;
 
 /// A change in the console that takes effect only after a confirmation.
@@ -22,10 +23,10 @@ pub enum GuardedChange {
     ResetFactors,
     /// The change of groups gives or removes no console role.
     ChangeGroups,
-    /// The change gives the user this console role, through roles or groups.
-    SetRole(Option<ConsoleRole>),
-    /// The new user has this console role.
-    AddUser(Option<ConsoleRole>),
+    /// The change leaves the user with these console roles, through roles or groups.
+    SetRole(ConsoleRoles),
+    /// The new user has these console roles.
+    AddUser(ConsoleRoles),
     DisableClient,
     EnableClient,
     DeleteClient,
@@ -211,11 +212,7 @@ impl ConfirmPage<'_> {
             GuardedChange::UnblockFactors => t.confirm_unblock_effect(),
             GuardedChange::ResetFactors => t.confirm_factors_effect(),
             GuardedChange::ChangeGroups => t.confirm_groups_effect(),
-            GuardedChange::SetRole(role) | GuardedChange::AddUser(role) => match role {
-                Some(ConsoleRole::Administrator) => t.confirm_role_admin(),
-                Some(ConsoleRole::Developer) => t.confirm_role_developer(),
-                None => t.confirm_role_none(),
-            },
+            GuardedChange::SetRole(roles) | GuardedChange::AddUser(roles) => t.roles_of_user(roles),
             GuardedChange::DisableClient => t.confirm_client_disable_effect(),
             GuardedChange::EnableClient => t.confirm_client_enable_effect(),
             GuardedChange::DeleteClient => t.confirm_client_delete_effect(),

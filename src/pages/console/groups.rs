@@ -4,8 +4,9 @@ use askama::Template;
 
 use crate::console::UserLine;
 use crate::console::bulk::BulkAction;
-use crate::inside::{ConsoleRole, Inside, MenuEntry};
+use crate::inside::{Inside, MenuEntry};
 use crate::words::Markup;
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 
 /// Page with the list of groups.
 #[derive(Template)]
@@ -43,6 +44,8 @@ pub enum GroupUse<'a> {
     Account { app: &'a str },
     /// Members have this role in the console.
     Console(ConsoleRole),
+    /// Members of `group` manage the members.
+    Managed { group: &'a str },
     /// Members must sign in with two-factor authentication.
     Factors,
 }
@@ -95,8 +98,8 @@ pub struct GroupConfirmPage<'a> {
     pub uses: &'a [GroupUse<'a>],
     /// Places in the configuration that name the new name.
     pub new_uses: &'a [GroupUse<'a>],
-    /// Console role of the members of the new name.
-    pub role: Option<ConsoleRole>,
+    /// Console roles of the members of the new name.
+    pub roles: ConsoleRoles,
     pub fields: &'a [(&'a str, &'a str)],
     /// URL of the group's page.
     pub back: &'a str,
@@ -141,11 +144,7 @@ impl GroupConfirmPage<'_> {
 
     /// Returns the warning that the members get a role in the console.
     fn new_role(&self) -> Option<Markup> {
-        let t = self.inside.frame.t;
-        self.role.map(|role| match role {
-            ConsoleRole::Administrator => t.bulk_add_admin(),
-            ConsoleRole::Developer => t.bulk_add_developer(),
-        })
+        self.inside.frame.t.roles_of_group(self.roles)
     }
 
     fn use_words(&self, place: &GroupUse<'_>) -> Markup {
@@ -161,7 +160,10 @@ fn use_words(inside: &Inside<'_>, place: &GroupUse<'_>) -> Markup {
         GroupUse::Maintenance { app } => t.group_use_maintenance(*app),
         GroupUse::Account { app } => t.group_use_account(*app),
         GroupUse::Console(ConsoleRole::Administrator) => t.group_use_admins(),
+        GroupUse::Console(ConsoleRole::Auditor) => t.group_use_auditors(),
+        GroupUse::Console(ConsoleRole::UserManager) => t.group_use_managers(),
         GroupUse::Console(ConsoleRole::Developer) => t.group_use_developers(),
+        GroupUse::Managed { group } => t.group_use_managed(*group),
         GroupUse::Factors => t.group_use_factors(),
     }
 }

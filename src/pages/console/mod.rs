@@ -11,6 +11,7 @@ mod form;
 mod groups;
 mod mail;
 mod overview;
+mod roles;
 mod snippets;
 mod user_list;
 mod users;

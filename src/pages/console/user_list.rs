@@ -5,9 +5,10 @@ use askama::Template;
 use crate::console::bulk::BulkAction;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::factors::FactorKind;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, User};
+use sealgate_domain::user::User;
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 
 /// Page with the list of users.
@@ -47,7 +48,7 @@ pub struct UserFilter<'a> {
     pub wanted: &'a str,
     pub group: &'a str,
     pub state: Option<ListedState>,
-    /// `admin`, `developer` or `none`.
+    /// Name of a console role, or `none`.
     pub role: &'a str,
     /// Name of a kind of factor, or `none`.
     pub factor: &'a str,
@@ -91,6 +92,12 @@ impl UserLine {
             None if self.listed.is_reset => t.user_factor_reset(),
             None => t.user_factor_none(),
         }
+    }
+
+    /// Returns the stored console roles. Empty if there are none.
+    fn roles(&self, t: &Words) -> String {
+        let roles: ConsoleRoles = self.user.roles.iter().map(|role| role.in_console()).collect();
+        roles.roles().map(|role| t.console_role(&role).0).collect::<Vec<_>>().join(", ")
     }
 
     fn groups(&self) -> String {

@@ -32,8 +32,8 @@ impl Words {
 
 /// Page with the form for a new user.
 ///
-/// The form sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer`
-/// and `role_admin`. If users can be invited, the form also sends `app` and the pressed button:
+/// The form sends `csrf`, `email`, `username`, `name`, `groups` (one per line), `role_developer`,
+/// `role_auditor` and `role_admin`. If users can be invited, the form also sends `app` and the pressed button:
 /// `invite` or `with-password`.
 #[derive(Template)]
 #[template(path = "console/new_user.html")]
@@ -88,8 +88,8 @@ impl NewUserPage<'_> {
 ///
 /// The forms send `csrf` and one of these actions as `action`:
 ///
-/// - `save` with `groups`, `role_developer` and `role_admin`, and with the shown values as
-///   `shown_groups` and `shown_roles`, each separated by commas;
+/// - `save` with `groups`, `role_developer`, `role_auditor` and `role_admin`, and with the shown values
+///   as `shown_groups` and `shown_roles`, each separated by commas;
 /// - `save-profile` with `name`, `email` and `phone_number`, with the shown values as `shown_name`,
 ///   `shown_email` and `shown_phone_number`, and with `username` if the user has no username. Not for
 ///   users of a directory;

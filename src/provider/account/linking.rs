@@ -39,9 +39,8 @@ use sealgate_domain::upstream_trip::{BegunTrip, LINKING, TripSecrets, UpstreamPr
 use sealgate_domain::user::{Email, Role, User};
 use sealgate_domain::username::Username;
 use sealgate_pages::{
-    BeginLinkPage, ConfirmLinkPage, ConsoleRole, LeavePage, LinkDone, LinkDonePage, LinkProblem, LinkRefusal,
-    LinkRefusedPage, LinkTarget, LinkableSource, LinkedAccount, LinkedAccounts, LoginProblem, Problem, UnlinkPage,
-    html,
+    BeginLinkPage, ConfirmLinkPage, LeavePage, LinkDone, LinkDonePage, LinkProblem, LinkRefusal, LinkRefusedPage,
+    LinkTarget, LinkableSource, LinkedAccount, LinkedAccounts, LoginProblem, Problem, UnlinkPage, html,
 };
 use sealgate_store::{LinkOutcome, ProvenAccount};
 use sealgate_system::metrics::SignInOutcome;
@@ -474,7 +473,6 @@ fn show_confirmation(
         entry.username.as_ref().map(Username::as_str),
         id,
     ];
-    let role = visitor.console_role(ctx);
     let page = ConfirmLinkPage {
         inside: visitor.inside(ctx),
         csrf,
@@ -483,7 +481,7 @@ fn show_confirmation(
         account: user.sign_in_name(),
         names: &names.into_iter().flatten().collect::<Vec<_>>(),
         has_password: user.has_password(),
-        is_administrator: role == Some(ConsoleRole::Administrator) || user.roles.contains(&Role::Admin),
+        is_administrator: visitor.console_roles(ctx).is_administrator() || user.roles.contains(&Role::Admin),
     };
     Response::page(StatusCode::OK, html(&page), None)
 }

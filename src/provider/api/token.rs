@@ -87,14 +87,10 @@ pub(super) async fn note_use(ctx: &RequestContext<'_>, token: &ApiToken) {
 }
 
 fn is_administrator(console: &Console, user: &User) -> bool {
-    user.roles.contains(&Role::Admin) || is_in(user, console.admins.as_deref())
+    user.roles.contains(&Role::Admin) || console.admins.as_ref().is_some_and(|group| user.is_in_group(group))
 }
 
 /// Returns whether the user has a console role, or would have one if the console were enabled.
 pub(super) fn has_role(console: &Console, user: &User) -> bool {
-    !user.roles.is_empty() || is_in(user, console.admins.as_deref()) || is_in(user, console.developers.as_deref())
-}
-
-fn is_in(user: &User, group: Option<&str>) -> bool {
-    group.is_some_and(|group| user.is_in_group(group))
+    !user.roles.is_empty() || console.role_groups().any(|(group, _)| user.is_in_group(group))
 }

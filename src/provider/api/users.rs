@@ -42,7 +42,7 @@ pub(super) const ATTRIBUTES: &[Field] = &[
 ];
 
 /// Names of the console roles.
-const ROLES: &[&str] = &["developer", "admin"];
+const ROLES: &[&str] = &["developer", "auditor", "admin"];
 
 pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let text = |name| call.query.some_text(name).map(str::to_owned);
@@ -278,7 +278,7 @@ impl Attributes {
             return Err(Problem::invalid(faults));
         }
         let owned = |name| body.text(name).map(|text| text.map(str::to_owned));
-        let role = |name: &String| if name == "admin" { Role::Admin } else { Role::Developer };
+        let role = |name: &String| Role::ALL.into_iter().find(|role| role.as_str() == name);
         Ok(Self {
             name: owned("name").flatten(),
             email,
@@ -286,7 +286,7 @@ impl Attributes {
             phone: owned("phone_number"),
             picture: owned("picture"),
             email_verified: body.flag("email_verified").flatten(),
-            roles: body.texts("roles").map(|roles| roles.iter().map(role).collect()),
+            roles: body.texts("roles").map(|roles| roles.iter().filter_map(role).collect()),
             groups: body.texts("groups"),
         })
     }

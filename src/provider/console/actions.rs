@@ -6,9 +6,10 @@
 use super::Area;
 use crate::accesses;
 use sealgate_core::web::failure::Failure;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
+use sealgate_pages::Problem;
 use sealgate_pages::console::BulkAction;
-use sealgate_pages::{ConsoleRole, Problem};
 
 /// Action of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,9 +207,11 @@ impl Action {
         }
     }
 
-    /// Returns the lowest role that may make the action. Developers reach only their own clients.
-    pub(super) fn least_role(self) -> ConsoleRole {
-        use ClientAction as Client;
+    /// Returns the roles that may make the action: one of them is enough. Auditors never do, except for
+    /// actions that only read. Developers reach only their own clients, and user managers only the
+    /// users that they manage.
+    pub(super) fn roles(self) -> ConsoleRoles {
+        use {ClientAction as Client, UserAction as User};
         match self {
             Self::RegisterClient
             | Self::Client(
@@ -222,19 +225,35 @@ impl Action {
                 | Client::Enable
                 | Client::Delete,
             )
-            | Self::ClientTest(_) => ConsoleRole::Developer,
+            | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
+            Self::AddUser
+            | Self::User(
+                User::Save
+                | User::SaveProfile
+                | User::Revoke
+                | User::Disable
+                | User::Enable
+                | User::ResetPassword
+                | User::SendResetLink
+                | User::ResendInvitation
+                | User::WithdrawInvitation
+                | User::UnblockFactors
+                | User::ResetFactors
+                | User::EndAccess,
+            )
+            | Self::Bulk(_) => ConsoleRoles::USER_EDITORS,
             // A developer must not vouch for a client, or lower the level that an administrator set. The
-            // server sends requests to the URI for logout tokens.
+            // server sends requests to the URI for logout tokens. A password at an application is an account
+            // there, which rules of the application's operator may give more access than a group.
             Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
-            | Self::AddUser
-            | Self::User(_)
-            | Self::Bulk(_)
+            // A deletion cannot be undone.
+            | Self::User(User::Delete | User::SetAppLogin)
             | Self::Group(_)
             | Self::RotateKey
             | Self::Mail(_)
             | Self::CheckNewApp
-            | Self::CheckAccess
-            | Self::ApiToken(_) => ConsoleRole::Administrator,
+            | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
+            Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
 }

@@ -14,19 +14,19 @@ use crate::console::client::execute;
 use crate::console::{ConsoleUser, confirmation, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
-use crate::visitor;
 use sealgate_admin::UserRef;
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::user_settings::UserChanges;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_GROUPS, is_group};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::{Subject, User};
 use sealgate_pages::console::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
-use sealgate_pages::{ConsoleRole, Done, Problem, html};
+use sealgate_pages::{Done, Problem, html};
 use sealgate_store::UserRecords;
 
 /// Path of the form.
@@ -146,7 +146,7 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params, pla
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
         action: plan.action,
         group: &plan.group,
-        role: role.and_then(|group| visitor::console_role(ctx, &[].into(), |known| known == group)),
+        roles: role.map_or(ConsoleRoles::NONE, |group| of_group(ctx, group)),
         users: &users,
         skipped: &plan.skipped,
         fault: plan.fault,
@@ -296,6 +296,10 @@ impl Plan {
 pub(super) fn stays_administrator(ctx: &RequestContext<'_>, user: &User, group: &str) -> bool {
     let without =
         User { groups: user.groups.iter().filter(|known| *known != group).cloned().collect(), ..user.clone() };
-    let role = visitor::console_role(ctx, &without.roles, |known| without.is_in_group(known));
-    role == Some(ConsoleRole::Administrator)
+    ctx.sealgate.config.console.roles_of(&without).is_administrator()
+}
+
+/// Returns the console roles that a group gives.
+pub(super) fn of_group(ctx: &RequestContext<'_>, group: &str) -> ConsoleRoles {
+    ctx.sealgate.config.console.roles(&BTreeSet::new(), |known| known == group)
 }

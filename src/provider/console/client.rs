@@ -168,7 +168,8 @@ async fn resume(
     form: &Params,
 ) -> Result<Response, Failure> {
     let action = ClientAction::read(form)?;
-    if client.from_configuration || console_user.role < Action::Client(action).least_role() {
+    let may_act = console_user.roles.has_any(Action::Client(action).roles()) && console_user.may_change(client);
+    if client.from_configuration || !may_act {
         return show(ctx, console_user, client, &ClientNotes::default()).await;
     }
     let is_late = matches!(action, ClientAction::Save | ClientAction::Approve);

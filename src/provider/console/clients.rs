@@ -33,14 +33,14 @@ const NEW: &str = "/console/clients/new";
 
 pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
-    let only_without_owner = console_user.is_administrator() && ctx.query()?.one("owner")? == Some("none");
+    let only_without_owner = console_user.roles.reads_everything() && ctx.query()?.one("owner")? == Some("none");
     let (mut clients, mut owners) = (Vec::new(), Owners::default());
     let mut more = true;
     for _ in 0..MAX_READS {
         let step = ctx.sealgate.store.clients(after.as_ref(), CLIENTS_PER_READ).await?;
         more = step.len() == CLIENTS_PER_READ;
         after = step.last().map(|client| client.id.clone()).or(after);
-        for client in step.into_iter().filter(|client| console_user.may_change(client)) {
+        for client in step.into_iter().filter(|client| console_user.may_see(client)) {
             let owner = owners.of(ctx, &client).await?;
             let is_left = owner.as_ref().is_some_and(|owner| !owner.is_active());
             if is_left || !only_without_owner {

@@ -10,7 +10,6 @@ use http::StatusCode;
 
 use super::kept_form;
 use crate::console::{ConsoleUser, page_after_sign_in};
-use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -39,14 +38,14 @@ pub(super) fn of_roles(
     after: Rights<'_>,
 ) -> Option<GuardedChange> {
     let console = &ctx.sealgate.config.console;
-    let sources = |(roles, groups): Rights<'_>| {
-        let has = |group: &Option<String>| group.as_ref().is_some_and(|group| groups.contains(group));
-        (roles.clone(), has(&console.admins), has(&console.developers))
+    let sources = |(roles, groups): Rights<'_>| -> (BTreeSet<Role>, Vec<String>) {
+        let of_groups = console.role_groups().map(|(group, _)| group).filter(|group| groups.contains(*group));
+        (roles.clone(), of_groups.map(str::to_owned).collect())
     };
-    let role = visitor::console_role(ctx, after.0, |group| after.1.contains(group));
+    let roles = console.roles(after.0, |group| after.1.contains(group));
     match before {
-        None => (sources(after) != (BTreeSet::new(), false, false)).then_some(GuardedChange::AddUser(role)),
-        Some(before) => (sources(before) != sources(after)).then_some(GuardedChange::SetRole(role)),
+        None => (sources(after) != (BTreeSet::new(), Vec::new())).then_some(GuardedChange::AddUser(roles)),
+        Some(before) => (sources(before) != sources(after)).then_some(GuardedChange::SetRole(roles)),
     }
 }
 

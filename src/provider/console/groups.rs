@@ -8,15 +8,15 @@ use crate::console::client::{command_context, failure_of};
 use crate::console::{ConsoleUser, bulk, confirmation, kept_form, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
-use crate::visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user_list::{UserList, UserQuery, UserSelection, alphabetical};
 use sealgate_pages::console::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
-use sealgate_pages::{ConsoleRole, Done, Problem, html};
+use sealgate_pages::{Done, Problem, html};
 
 /// Path of the list.
 pub(super) const PAGE: &str = "/console/groups";
@@ -171,7 +171,7 @@ async fn confirm(
         total: selection.total,
         uses: &uses(ctx, &change.name),
         new_uses: &new_uses,
-        role: change.to.as_ref().and_then(|to| visitor::console_role(ctx, &[].into(), |known| known == to)),
+        roles: change.to.as_ref().map_or(ConsoleRoles::NONE, |to| bulk::of_group(ctx, to)),
         fields: &confirmation::fields(form, &once),
         back: &ctx.path(&page_of(&change.name, 0)),
     };
@@ -221,10 +221,10 @@ async fn group_page(
 /// Returns the places in the configuration that name a group.
 fn uses<'a>(ctx: &'a RequestContext<'_>, group: &str) -> Vec<GroupUse<'a>> {
     let config = &ctx.sealgate.config;
+    let names = |groups: &[String]| groups.iter().any(|known| known == group);
     let mut uses = Vec::new();
     for app in &config.apps {
         let title = app.called();
-        let names = |groups: &[String]| groups.iter().any(|known| known == group);
         for route in app.routes.iter().filter(|route| names(&route.groups)) {
             uses.push(GroupUse::Rule { app: title, path: &route.path, methods: &route.methods });
         }
@@ -235,13 +235,10 @@ fn uses<'a>(ctx: &'a RequestContext<'_>, group: &str) -> Vec<GroupUse<'a>> {
             uses.push(GroupUse::Account { app: title });
         }
     }
-    let console = &config.console;
-    for (known, role) in [(&console.admins, ConsoleRole::Administrator), (&console.developers, ConsoleRole::Developer)]
-    {
-        if known.as_deref() == Some(group) {
-            uses.push(GroupUse::Console(role));
-        }
-    }
+    let of_roles = config.console.role_groups().filter(|(known, _)| *known == group);
+    uses.extend(of_roles.map(|(_, role)| GroupUse::Console(role)));
+    let managers = config.console.user_managers.iter().filter(|managers| names(&managers.manages));
+    uses.extend(managers.map(|managers| GroupUse::Managed { group: &managers.group }));
     if config.factors.groups.contains_key(group) {
         uses.push(GroupUse::Factors);
     }
@@ -257,6 +254,7 @@ fn named(ctx: &RequestContext<'_>) -> std::collections::BTreeSet<String> {
         let of_login = app.login.iter().flat_map(|login| login.group_accounts.iter().map(|(group, _)| group));
         of_routes.chain(of_maintenance).chain(of_login)
     });
-    let of_console = config.console.admins.iter().chain(&config.console.developers);
-    of_apps.chain(of_console).chain(config.factors.groups.keys()).cloned().collect()
+    let managed = config.console.user_managers.iter().flat_map(|managers| &managers.manages);
+    let of_console = config.console.role_groups().map(|(group, _)| group.to_owned()).chain(managed.cloned());
+    of_apps.chain(config.factors.groups.keys()).cloned().chain(of_console).collect()
 }

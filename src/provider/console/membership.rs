@@ -13,16 +13,16 @@ use crate::console::user::{UserNotes, page_of, show};
 use crate::console::users::{groups, roles};
 use crate::console::{ConsoleUser, confirmation, owners};
 use crate::submission::{self, Effect};
-use crate::visitor;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::MAX_GROUPS;
 use sealgate_domain::user::{Role, User, membership_changes};
 use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
-use sealgate_pages::{ConsoleRole, Done, Problem};
+use sealgate_pages::{Done, Problem};
 
 /// Input of the form.
 pub(super) struct Membership {
@@ -38,7 +38,7 @@ impl Membership {
         let list = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
         let shown_groups: Option<BTreeSet<String>> = form.one("shown_groups")?.map(list);
         let shown_roles = form.one("shown_roles")?.unwrap_or_default();
-        let shown_roles = [Role::Developer, Role::Admin].into_iter().filter(|role| {
+        let shown_roles = Role::ALL.into_iter().filter(|role| {
             let name = role.as_str();
             shown_roles.split(',').any(|shown| shown == name)
         });
@@ -116,8 +116,8 @@ pub(super) async fn question<'a>(
     let question =
         Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
             .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
-    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
-    let clients = if role.is_none() { owners::clients_of(ctx, user.sub).await? } else { OwnedClients::default() };
+    let keeps_clients = ctx.sealgate.config.console.roles_of(&next).has_any(ConsoleRoles::CLIENT_EDITORS);
+    let clients = if keeps_clients { OwnedClients::default() } else { owners::clients_of(ctx, user.sub).await? };
     Ok(Some(Question { clients, ..question }))
 }
 
@@ -139,9 +139,9 @@ pub(super) async fn save(
     if is_lost {
         return wrong(UserField::Groups).await;
     }
-    let role = visitor::console_role(ctx, &next.roles, |group| next.is_in_group(group));
+    let roles = ctx.sealgate.config.console.roles_of(&next);
     let own = user.sub == console_user.visitor.user.sub;
-    if own && role != Some(ConsoleRole::Administrator) {
+    if own && !roles.covers(console_user.roles) {
         return wrong(UserField::OwnRole).await;
     }
     let question = question(ctx, user, &typed).await?;
@@ -149,7 +149,7 @@ pub(super) async fn save(
         return Ok(confirmation::page(ctx, console_user, form, &question));
     }
     let work = Box::pin(async {
-        if role.is_none() {
+        if !roles.has_any(ConsoleRoles::CLIENT_EDITORS) {
             owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
         }
         let details = Mutex::new(Vec::new());

@@ -1,8 +1,9 @@
 //! `/console`: pages where developers register clients, and administrators manage users, keys and
 //! limits.
 //!
-//! [`Area::least`] is the role that a page requires. [`ConsoleUser::client`] limits developers to
-//! their own clients. [`actions`] has what each action requires: the role, a recent sign-in, a
+//! [`Area::readers`] are the roles that may open a page, and [`Area::editors`] those that may send a
+//! form to it. [`ConsoleUser::client`] limits developers to their own clients. [`actions`] has what
+//! each action requires: the roles, a recent sign-in, a
 //! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
 //! page's path. Each commit requires that the user still has the role.
 //!
@@ -45,11 +46,12 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_pages::console::{LimitLine, SettingsPage};
-use sealgate_pages::{ConsoleRole, Inside, Problem, html};
+use sealgate_pages::{Inside, Problem, html};
 use sealgate_store::UserRule;
 
 /// Page of the console.
@@ -81,20 +83,43 @@ pub(super) enum Area {
 }
 
 impl Area {
-    /// Returns the lowest role that may open the page.
-    fn least(self) -> ConsoleRole {
+    /// Returns the roles that may open the page: one of them is enough. Developers read only their own
+    /// clients, and user managers only the users that they manage.
+    fn readers(self) -> ConsoleRoles {
         match self {
-            // The overview leads developers to their clients.
+            // The overview leads developers to their clients, and user managers to their users.
+            Self::Overview => ConsoleRoles::ANY,
+            Self::Clients | Self::Client => ConsoleRoles::CLIENT_READERS,
+            // These pages are forms.
+            Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
+            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::NewApp => ConsoleRoles::ADMINISTRATORS,
+            Self::Users | Self::User | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Keys
+            | Self::Mail
+            | Self::MailTemplates
+            | Self::Apps
+            | Self::App
+            | Self::CheckAccess
+            | Self::Settings
+            | Self::Audit
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRoles::READERS,
+        }
+    }
+
+    /// Returns the roles that may send a form to the page. Other users get 403 whatever the form has.
+    /// [`Action::roles`] says which actions.
+    fn editors(self) -> ConsoleRoles {
+        match self {
+            Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
+            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            // A check changes nothing.
+            Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
             | Self::Clients
-            | Self::NewClient
-            | Self::Client
-            | Self::ClientTest
-            | Self::ClientTestCallback => ConsoleRole::Developer,
-            Self::Users
-            | Self::NewUser
-            | Self::User
-            | Self::Bulk
+            | Self::ClientTestCallback
+            | Self::Users
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -103,18 +128,18 @@ impl Area {
             | Self::Apps
             | Self::App
             | Self::NewApp
-            | Self::CheckAccess
             | Self::Settings
             | Self::Audit
             | Self::AuditExport
-            | Self::ApiTokens => ConsoleRole::Administrator,
+            | Self::ApiTokens => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
 
 pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
-    let console_user = ConsoleUser::enter(ctx, area.least()).await?;
-    if ctx.head.method == Method::POST {
+    let is_form = ctx.head.method == Method::POST;
+    let console_user = ConsoleUser::enter(ctx, if is_form { area.editors() } else { area.readers() }).await?;
+    if is_form {
         require(ctx, &console_user, area).await?;
     }
     match area {
@@ -152,11 +177,14 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
     if matches!(area, Area::Client | Area::ClientTest) {
         // Another developer's client is answered with 404, also if the form is invalid.
-        console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        if !console_user.may_change(&client) {
+            return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+        }
     }
     let form = console_user.form(ctx)?;
     let action = Action::read(area, &form)?;
-    if console_user.role < action.least_role() {
+    if !console_user.roles.has_any(action.roles()) {
         return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
     }
     match action.guard() {
@@ -167,40 +195,36 @@ async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Are
     }
 }
 
-/// Signed-in user of a console page, with a role that may open the page.
+/// Signed-in user of a console page, with a role that may open the page or send its form.
 struct ConsoleUser {
     visitor: Visitor,
-    role: ConsoleRole,
+    roles: ConsoleRoles,
 }
 
 impl ConsoleUser {
-    /// Returns the user of a console page that requires at least this role.
+    /// Returns the user of a console page that requires one of these roles.
     ///
     /// The sign-in must be recent and reach the level that `[factors]` demands.
-    async fn enter(ctx: &RequestContext<'_>, least: ConsoleRole) -> Result<Self, Failure> {
+    async fn enter(ctx: &RequestContext<'_>, required: ConsoleRoles) -> Result<Self, Failure> {
         let max_age = ctx.sealgate.config.console.sign_in;
         let visitor = match Visitor::recent(ctx, &page_after_sign_in(ctx), max_age).await {
-            Err(Failure::Redirect(address)) => return Err(keep_form(ctx, address).await?),
+            Err(Failure::Redirect(address)) => return Err(keep_form(ctx, required, address).await?),
             visitor => visitor?,
         };
+        let roles = visitor.console_roles(ctx);
+        if !roles.has_any(required) {
+            return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+        }
         if visitor.unmet_level(ctx).await?.is_some() {
             return Err(Failure::Redirect(ctx.path("/account/security")));
         }
-        match visitor.console_role(ctx) {
-            Some(role) if role >= least => {
-                let console = ctx.sealgate.config.console.clone();
-                // The role may be removed while the request runs.
-                ctx.sealgate.store.require(UserRule::new(move |user| {
-                    let now = visitor::role_in(&console, &user.roles, |group| user.is_in_group(group));
-                    now.is_some_and(|now| now >= role)
-                }));
-                Ok(Self { visitor, role })
-            }
-            _ => Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console)),
-        }
+        let console = ctx.sealgate.config.console.clone();
+        // A role may be removed while the request runs.
+        ctx.sealgate.store.require(UserRule::new(move |user| console.roles_of(user).covers(roles)));
+        Ok(Self { visitor, roles })
     }
 
-    /// Returns the client with this id, if the user may access it.
+    /// Returns the client with this id, if the user may see it.
     ///
     /// The response is 404 both for an unknown client and for another developer's client, so that
     /// it does not reveal which clients exist.
@@ -209,10 +233,16 @@ impl ConsoleUser {
             Some(id) => ctx.sealgate.store.client(&id).await?,
             None => None,
         };
-        client.filter(|client| self.may_change(client)).ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
+        let client = client.filter(|client| self.may_see(client));
+        client.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))
     }
 
-    /// Returns whether the user may see and change the client.
+    /// Returns whether the user may see the client.
+    fn may_see(&self, client: &Client) -> bool {
+        self.roles.reads_everything() || self.may_change(client)
+    }
+
+    /// Returns whether the user may change the client.
     fn may_change(&self, client: &Client) -> bool {
         self.is_administrator() || client.owner == Some(self.visitor.user.sub)
     }
@@ -223,7 +253,7 @@ impl ConsoleUser {
     }
 
     fn is_administrator(&self) -> bool {
-        self.role == ConsoleRole::Administrator
+        self.roles.is_administrator()
     }
 
     /// Returns the user's authority in decisions about clients.
@@ -255,16 +285,16 @@ impl ConsoleUser {
 ///
 /// Returns the redirect to the sign-in. If the request has no form to keep, the redirect goes to
 /// `address`.
-async fn keep_form(ctx: &RequestContext<'_>, address: String) -> Result<Failure, Failure> {
+async fn keep_form(ctx: &RequestContext<'_>, required: ConsoleRoles, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
     if ctx.head.method != Method::POST || ctx.path(&page) != path {
         return Ok(Failure::Redirect(address));
     }
     let visitor = Visitor::find(ctx, &page).await?;
-    let form = match visitor.form(ctx, path) {
-        Ok(form) if visitor.console_role(ctx).is_some() => form,
-        _ => return Ok(Failure::Redirect(address)),
-    };
+    if !visitor.console_roles(ctx).has_any(required) {
+        return Ok(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    let Ok(form) = visitor.form(ctx, path) else { return Ok(Failure::Redirect(address)) };
     let page = kept_form::keep(ctx, &visitor, &page, &form).await?;
     let max_age = ctx.sealgate.config.console.sign_in;
     Ok(Visitor::recent(ctx, &page, max_age).await.err().unwrap_or(Failure::Redirect(address)))

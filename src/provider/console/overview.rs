@@ -1,16 +1,18 @@
-//! `/console`: the state of the installation. Developers are led to their clients.
+//! `/console`: the state of the installation. Developers are led to their clients, and user managers to
+//! their users.
 
 use std::path::PathBuf;
 
 use http::StatusCode;
 
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, user_list};
 use crate::request::ProviderRequest as _;
 use sealgate_config::{EXPIRES_SOON, StoreConfig, days_left};
 use sealgate_core::overview::{OverviewFigures, SignInCount};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::time::UnixTime;
 use sealgate_pages::console::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
@@ -22,8 +24,9 @@ const MAX_SHOWN: usize = 20;
 const MEBIBYTE: u64 = 1 << 20;
 
 pub(super) async fn overview_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    if !console_user.is_administrator() {
-        return Err(Failure::Redirect(ctx.path("/console/clients")));
+    if !console_user.roles.reads_everything() {
+        let is_manager = console_user.roles.has(ConsoleRole::UserManager);
+        return Err(Failure::Redirect(ctx.path(if is_manager { user_list::PAGE } else { "/console/clients" })));
     }
     let (sealgate, config) = (ctx.sealgate, &ctx.sealgate.config);
     let figures = sealgate.overview.current(sealgate).await;

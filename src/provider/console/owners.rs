@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use crate::console::ConsoleUser;
 use crate::console::client::execute;
 use crate::console::confirmation::DISABLE_CLIENTS;
-use crate::visitor;
 use sealgate_admin::command::{ClientCommand, Command};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::Subject;
 use sealgate_pages::console::{ClientOwner, OwnedClients};
@@ -77,9 +77,9 @@ impl Owners {
         let owner = match ctx.sealgate.store.user(subject).await? {
             None => ClientOwner::Deleted,
             Some(user) => {
-                let role = visitor::console_role(ctx, &user.roles, |group| user.is_in_group(group));
+                let roles = ctx.sealgate.config.console.roles_of(&user);
                 let (id, name) = (user.sub.to_string(), user.sign_in_name().to_owned());
-                if user.is_enabled() && role.is_some() {
+                if user.is_enabled() && roles.has_any(ConsoleRoles::CLIENT_EDITORS) {
                     ClientOwner::Active { id, name }
                 } else {
                     ClientOwner::WithoutAccess { id, name }

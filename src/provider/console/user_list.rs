@@ -8,8 +8,8 @@ use sealgate_core::user_list::MAX_LISTED_USERS;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::factors::FactorKind;
-use sealgate_domain::user::Role;
 use sealgate_domain::user_list::{ListedState, ListedUser, UserList, UserOrder, UserQuery, UserSelection};
 use sealgate_pages::console::{UserFilter, UserLine, UsersPage};
 use sealgate_pages::html;
@@ -56,7 +56,7 @@ impl Wanted {
             find: text("find")?,
             group: text("group")?,
             state: ListedState::parse(&text("state")?),
-            role: known(text("role")?, |role| role == NONE || role_named(role).is_some()),
+            role: known(text("role")?, |role| role == NONE || ConsoleRole::parse(role).is_some()),
             factor: known(text("factor")?, |factor| factor == NONE || FactorKind::parse(factor).is_some()),
             source: text("source")?,
             sort: UserOrder::parse(&text("sort")?).unwrap_or_default(),
@@ -72,14 +72,15 @@ impl Wanted {
             search: self.find.clone(),
             group: set(&self.group),
             state: self.state,
-            role: set(&self.role).map(|role| role_named(&role)),
+            role: set(&self.role).map(|role| ConsoleRole::parse(&role)),
             factor: set(&self.factor).map(|factor| FactorKind::parse(&factor)),
             source: set(&self.source).map(|source| Some(source).filter(|source| source != NONE)),
             order: self.sort,
             reversed: self.reversed,
             skip: (self.page - 1).saturating_mul(USERS_PER_PAGE),
             limit: USERS_PER_PAGE,
-            role_groups: (console.developers.clone(), console.admins.clone()),
+            role_groups: console.role_groups().map(|(group, role)| (group.to_owned(), role)).collect(),
+            managed: None,
         }
     }
 
@@ -112,14 +113,6 @@ impl Wanted {
         }
         let query = query.finish();
         if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") }
-    }
-}
-
-fn role_named(name: &str) -> Option<Role> {
-    match name {
-        "admin" => Some(Role::Admin),
-        "developer" => Some(Role::Developer),
-        _ => None,
     }
 }
 

@@ -186,8 +186,7 @@ pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
 
 /// Returns the roles that are ticked in the form.
 pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
-    let ticked = [("role_developer", Role::Developer), ("role_admin", Role::Admin)];
-    ticked.into_iter().filter(|(name, _)| form.has(name)).map(|(_, role)| role).collect()
+    Role::ALL.into_iter().filter(|role| form.has(&format!("role_{}", role.as_str()))).collect()
 }
 
 /// Parses a list with one group per line. Returns `None` if a group is invalid, or if the list has

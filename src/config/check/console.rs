@@ -1,0 +1,49 @@
+//! Checks of `[console]`: groups that give roles, and groups whose users are managed.
+
+use super::super::console::{Console, UserManagers};
+use super::super::file::Section;
+use super::address::{self, DAY, HOUR, MINUTE};
+
+const GROUP: &str = "write the name of a group";
+
+pub(super) fn console(mut section: Section<'_, '_>) -> Console {
+    let mut console = Console {
+        enabled: section.flag("enabled", false),
+        developers: section.text("developers", GROUP, address::group),
+        admins: section.text("admins", GROUP, address::group),
+        auditors: section.text("auditors", GROUP, address::group),
+        user_managers: Vec::new(),
+        sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
+    };
+    let tables = section.sections("user_manager");
+    // All groups of managers come first: each of them is refused as a managed group.
+    let mut managers = Vec::new();
+    for mut table in tables {
+        let group = table.required_text("group", GROUP, |text| {
+            if console.user_managers.iter().any(|known| known.group == text) {
+                return Err(format!("{text:?} has another table; write each group once"));
+            }
+            address::group(text)
+        });
+        if let Some(group) = group {
+            console.user_managers.push(UserManagers { group, manages: Vec::new() });
+            managers.push(table);
+        }
+    }
+    let mut manages = Vec::new();
+    for mut table in managers {
+        let groups = table.required_texts("manages", "write a list such as [\"staff\"]", |text| {
+            if console.role_groups().any(|(group, _)| group == text) {
+                return Err(format!(
+                    "{text:?} gives a role in the console, which user managers cannot give; write groups without a role"
+                ));
+            }
+            address::group(text)
+        });
+        manages.push(groups);
+    }
+    for (known, groups) in console.user_managers.iter_mut().zip(manages) {
+        known.manages = groups;
+    }
+    console
+}
