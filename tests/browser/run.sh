@@ -61,6 +61,8 @@ per_minute = 6000
 mode = "open"
 [console]
 enabled = true
+[api]
+enabled = true
 [factors]
 groups = { zorunlu = "2" }
 enrol_by = "2999-12-31"

@@ -529,6 +529,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::Approve,
         GuardedChange::RevokeApproval,
         GuardedChange::DeleteMail(MailKind::Notice),
+        GuardedChange::CreateApiToken,
+        GuardedChange::RemoveApiToken,
     ]) {
         let labels = [
             ConfirmLabel::GroupsAdded,
@@ -540,6 +542,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             ConfirmLabel::RedirectUrisAdded,
             ConfirmLabel::PostLogoutRedirectUrisAdded,
             ConfirmLabel::ScopesAdded,
+            ConfirmLabel::ApiScopes,
+            ConfirmLabel::ExpiresAt,
         ];
         let details = labels.map(|label| ConfirmDetail { label, values: vec![client.to_owned(), person.to_owned()] });
         let listed = vec![(person.to_owned(), "c1".to_owned())];
