@@ -21,7 +21,8 @@ mod users;
 
 use std::pin::Pin;
 
-use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
@@ -55,7 +56,7 @@ type Answering<'c> = Pin<Box<dyn Future<Output = Result<Reply, Problem>> + Send 
 /// Handles a request to the API.
 pub(crate) async fn respond(ctx: &RequestContext<'_>) -> Response {
     match answer(ctx).await {
-        Ok(reply) => reply.into_response(&ctx.head.headers),
+        Ok(reply) => reply.into_response(ctx.head),
         Err(problem) => problem.into_response(),
     }
 }
@@ -308,9 +309,10 @@ impl Reply {
         Self { status: StatusCode::NO_CONTENT, body: Vec::new(), etag: None, location: None }
     }
 
-    fn into_response(self, headers: &HeaderMap) -> Response {
-        let is_known = self.etag.as_ref().is_some_and(|etag| {
-            let known = tags(headers, &IF_NONE_MATCH).ok().flatten().unwrap_or_default();
+    fn into_response(self, head: &Parts) -> Response {
+        let reads = matches!(head.method, Method::GET | Method::HEAD);
+        let is_known = self.etag.as_ref().filter(|_| reads).is_some_and(|etag| {
+            let known = tags(&head.headers, &IF_NONE_MATCH).ok().flatten().unwrap_or_default();
             known.iter().any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
         });
         let mut response = if is_known {
@@ -318,7 +320,7 @@ impl Reply {
         } else if self.body.is_empty() {
             Response::empty(self.status)
         } else {
-            Response::empty(self.status).body(self.body).with(http::header::CONTENT_TYPE, "application/json")
+            Response::empty(self.status).body(self.body).with(CONTENT_TYPE, "application/json")
         };
         if let Some(etag) = &self.etag {
             response = response.with(ETAG, etag);
