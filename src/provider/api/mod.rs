@@ -202,7 +202,8 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Vec<String>>, P
         let quoted = tag.strip_prefix("W/").unwrap_or(tag);
         tag == "*" || (quoted.len() >= 2 && quoted.starts_with('"') && quoted.ends_with('"'))
     };
-    if !tags.iter().all(is_valid) || (tags.len() > 1 && tags.iter().any(|tag| tag == "*")) {
+    let is_empty = tags.is_empty() && headers.contains_key(name);
+    if is_empty || !tags.iter().all(is_valid) || (tags.len() > 1 && tags.iter().any(|tag| tag == "*")) {
         return Err(Problem::malformed(format!("The header {name} is malformed; write an ETag in quotes, or *.")));
     }
     Ok(Some(tags).filter(|_| headers.contains_key(name)))
@@ -378,7 +379,7 @@ mod tests {
         };
         assert_eq!(read("\"a\", \"b\"").unwrap(), Some(vec!["\"a\"".to_owned(), "\"b\"".to_owned()]));
         assert_eq!(read("*").unwrap(), Some(Vec::new()));
-        for wrong in ["a", "\"", "\"a\", *", "W/a"] {
+        for wrong in ["", ",", "a", "\"", "\"a\", *", "W/a"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
