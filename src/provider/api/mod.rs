@@ -21,7 +21,7 @@ mod users;
 
 use std::pin::Pin;
 
-use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -163,8 +163,8 @@ fn body_of(ctx: &RequestContext<'_>, route: &Route) -> Result<Members, Problem> 
     if body.is_empty() && route.required.is_empty() && route.method == Method::POST {
         return Ok(Members::default());
     }
-    if !ctx.is_labelled("application/json") {
-        let reason = "The body must be JSON, with Content-Type: application/json.";
+    if !ctx.is_labelled("application/json") || ctx.head.headers.contains_key(CONTENT_ENCODING) {
+        let reason = "The body must be JSON, with Content-Type: application/json and without Content-Encoding.";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", reason));
     }
     Members::read(body, fields, route.required)

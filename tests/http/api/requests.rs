@@ -143,6 +143,7 @@ async fn only_one_unambiguous_json_object_is_accepted() {
         assert_eq!(code(&reply, 415), "unsupported_media_type", "{kind}");
     }
     assert_eq!(code(&send(&[], "{}").await, 415), "unsupported_media_type");
+    assert_eq!(code(&send(&[JSON, ("content-encoding", "gzip")], "{}").await, 415), "unsupported_media_type");
     assert_eq!(send(&[("content-type", "Application/JSON; charset=utf-8")], "{}").await.status, 200);
     let invalid = Request::patch(format!("/api/v1/{path}"))
         .header("authorization", format!("Bearer {}", program.token))
