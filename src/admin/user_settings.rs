@@ -158,6 +158,14 @@ pub struct Invitees {
     pub(super) dry_run: bool,
 }
 
+impl Invitees {
+    /// Returns invitations of users with these addresses and names, in this order.
+    pub fn of(users: Vec<(Email, String)>, groups: Vec<String>, app: Option<String>) -> Self {
+        let file = UsersFile::of(users.into_iter().map(|(email, name)| (email.as_str().to_owned(), name)));
+        Self { file, groups, app, language: None, dry_run: false }
+    }
+}
+
 /// A user to invite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

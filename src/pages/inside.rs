@@ -65,6 +65,7 @@ pub enum Done {
     /// Several users were changed.
     Users,
     UserInvited,
+    UsersInvited,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
@@ -102,6 +103,7 @@ impl Done {
         (Self::UserDeleted, "user-deleted"),
         (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
+        (Self::UsersInvited, "users-invited"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
@@ -146,6 +148,7 @@ impl Done {
             Self::UserDeleted => t.done_user_deleted(),
             Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
+            Self::UsersInvited => t.done_users_invited(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),

@@ -201,6 +201,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/callback",       Endpoint::Console(Area::ClientTestCallback), "console",    GET,      Bucket::Pages),
     page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
     page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
+    page("/console/users/invite",   Endpoint::Console(Area::Invite),          "console",    GET_POST, Bucket::Pages),
     page("/console/users/bulk",     Endpoint::Console(Area::Bulk),            "console",    GET_POST, Bucket::Pages),
     page("/console/groups",         Endpoint::Console(Area::Groups),          "console",    GET,      Bucket::Pages),
     page("/console/groups/members", Endpoint::Console(Area::Group),           "console",    GET_POST, Bucket::Pages),

@@ -16,6 +16,7 @@ mod device;
 mod factors;
 mod groups;
 mod invitations;
+mod invite;
 mod kept_form;
 mod keys;
 mod level;

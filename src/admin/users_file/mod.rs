@@ -193,6 +193,12 @@ pub struct UsersFile {
 }
 
 impl UsersFile {
+    /// Returns a file with users that have only an address and a name.
+    pub(crate) fn of(users: impl Iterator<Item = (String, String)>) -> Self {
+        let rows = (1..).zip(users).map(|(line, (email, name))| UserRow { email, name, ..UserRow::at(line) });
+        Self { rows: rows.collect(), ..Self::default() }
+    }
+
     /// Returns whether another user fits. Otherwise adds one error.
     fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MAX_USERS;

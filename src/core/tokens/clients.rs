@@ -34,6 +34,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/clients/new",
     "/console/users",
     "/console/users/new",
+    "/console/users/invite",
     "/console/groups",
     "/console/keys",
     "/console/mail",

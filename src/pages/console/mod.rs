@@ -9,6 +9,7 @@ mod clients;
 mod confirm;
 mod form;
 mod groups;
+mod invite;
 mod mail;
 mod overview;
 mod roles;
@@ -33,6 +34,7 @@ pub use clients::{
 pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
 pub use user_list::{UserFilter, UserLine, UsersPage};

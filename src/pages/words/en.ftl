@@ -844,6 +844,7 @@ done-shown-before = This was shown once and cannot be shown again. If you did no
 done-user = The changes were saved.
 done-user-revoked = All sessions and tokens of this user were ended.
 done-user-invited = The invitation was sent.
+done-users-invited = The invitations were sent.
 done-user-deleted = The user was deleted.
 done-users = The selected users were changed.
 done-user-reset-link-sent = A link to set a new password was sent.
@@ -1109,6 +1110,29 @@ group-use-managed = Console: members of <bdi>{ $group }</bdi> manage the members
 group-use-developers = Console: members are developers
 group-use-factors = Members need two-factor authentication
 user-new = Add a user
+invite-several = Invite several users
+invite-title = Invite several users
+invite-users = Users
+invite-users-hint = One per line, at most 100: the name and the address with a comma, a semicolon or a tab between them, such as: Ayşe Yılmaz, ayse@example.com. Lines copied from a mail program work too.
+invite-hint = Nothing is sent yet. The next page lists the users.
+invite-problem = Nobody was invited. Correct the form and submit it again.
+invite-empty = Enter at least one user.
+invite-too-many = Enter at most { $most } users.
+invite-address-wrong = Line { $line }: the email address is missing or invalid.
+invite-name-wrong = Line { $line }: the name is missing, too long, or has invisible characters.
+invite-taken = Line { $line }: this address already belongs to a user.
+invite-repeated = Line { $line }: this address is already in line { $first }.
+invite-groups-wrong = Groups: write one per line, without commas, at most 100 characters each.
+invite-not-now = The mail queue has no room for these invitations, or another administrator has just added one of the users. Wait a moment and try again.
+invite-confirm-title = Invite these users?
+invite-effect = Each gets a link by email, valid for 7 days, and chooses a password or a passkey.
+invite-count =
+    { $count ->
+        [one] One user is invited
+       *[other] { $count } users are invited
+    }
+invite-app = Application to go to afterwards
+invite-send = Send invitations
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.

@@ -808,6 +808,7 @@ done-shown-before = Bu bilgi bir kez gösterildi, yeniden gösterilemez. Saklama
 done-user = Değişiklikler kaydedildi.
 done-user-revoked = Bu kullanıcının bütün oturumları ve belirteçleri sonlandırıldı.
 done-user-invited = Davet gönderildi.
+done-users-invited = Davetler gönderildi.
 done-user-deleted = Kullanıcı silindi.
 done-users = Seçilen kullanıcılar değiştirildi.
 done-user-reset-link-sent = Yeni parola belirleme bağlantısı gönderildi.
@@ -1065,6 +1066,29 @@ group-use-managed = Konsol: üyeleri <bdi>{ $group }</bdi> grubunun üyeleri yö
 group-use-developers = Konsol: üyeler geliştiricidir
 group-use-factors = Üyeler için iki adımlı doğrulama zorunludur
 user-new = Kullanıcı ekle
+invite-several = Birden çok kullanıcı davet et
+invite-title = Birden çok kullanıcı davet et
+invite-users = Kullanıcılar
+invite-users-hint = Her satıra bir kullanıcı, en fazla 100: ad ile adres arasında virgül, noktalı virgül veya sekme olsun; örneğin: Ayşe Yılmaz, ayse@example.com. E-posta programından kopyalanan satırlar da olur.
+invite-hint = Henüz bir şey gönderilmez. Sonraki sayfa kullanıcıları listeler.
+invite-problem = Kimse davet edilmedi. Formu düzeltip yeniden gönderin.
+invite-empty = En az bir kullanıcı girin.
+invite-too-many = En fazla { $most } kullanıcı girin.
+invite-address-wrong = { $line }. satır: e-posta adresi eksik veya geçersiz.
+invite-name-wrong = { $line }. satır: ad eksik, çok uzun veya görünmeyen karakterler içeriyor.
+invite-taken = { $line }. satır: bu adres bir kullanıcıya ait.
+invite-repeated = { $line }. satır: bu adres { $first }. satırda da var.
+invite-groups-wrong = Gruplar: her satıra bir grup yazın; virgülsüz ve en fazla 100 karakter.
+invite-not-now = E-posta kuyruğunda bu davetlere yer yok ya da başka bir yönetici bu kullanıcılardan birini az önce ekledi. Biraz bekleyip yeniden deneyin.
+invite-confirm-title = Bu kullanıcılar davet edilsin mi?
+invite-effect = Her birine e-postayla 7 gün geçerli bir bağlantı gider; parolasını veya geçiş anahtarını kendisi seçer.
+invite-count =
+    { $count ->
+        [one] 1 kullanıcı davet edilecek
+       *[other] { $count } kullanıcı davet edilecek
+    }
+invite-app = Ardından gidilecek uygulama
+invite-send = Davetleri gönder
 user-new-title = Yeni kullanıcı
 user-add = Ekle
 user-email-hint = Kullanıcı adı olan bir kullanıcının adresi olmayabilir.

@@ -15,6 +15,7 @@ use sealgate_pages::console::BulkAction;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     AddUser,
+    InviteUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
@@ -121,6 +122,7 @@ impl Action {
     pub(super) fn read(area: Area, form: &Params) -> Result<Self, Failure> {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
+            Area::Invite => Some(Self::InviteUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
@@ -187,6 +189,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
                 Client::Rotate
@@ -248,6 +251,7 @@ impl Action {
             Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
+            | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Mail(_)

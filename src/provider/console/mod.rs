@@ -22,6 +22,7 @@ mod clients;
 mod confirmation;
 mod form;
 mod groups;
+mod invite;
 mod kept_form;
 mod keys;
 mod mail;
@@ -67,6 +68,7 @@ pub(super) enum Area {
     NewUser,
     User,
     Bulk,
+    Invite,
     Groups,
     Group,
     Keys,
@@ -93,7 +95,7 @@ impl Area {
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
             Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::NewApp => ConsoleRoles::ADMINISTRATORS,
+            Self::Invite | Self::NewApp => ConsoleRoles::ADMINISTRATORS,
             Self::Users | Self::User | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
             Self::Keys
             | Self::Mail
@@ -120,6 +122,7 @@ impl Area {
             | Self::Clients
             | Self::ClientTestCallback
             | Self::Users
+            | Self::Invite
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -153,6 +156,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
+        Area::Invite => invite::invite_page(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
         Area::Group => groups::members_page(ctx, &console_user).await,
         Area::Keys => keys::keys_page(ctx, &console_user).await,

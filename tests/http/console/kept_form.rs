@@ -249,6 +249,7 @@ async fn a_form_that_is_sent_after_the_consoles_own_limit_is_kept() {
         ben.get("/account").await;
     }
     give(&provider, provider.ben.sub, None).await;
-    assert_login(&send(&ben, "/console/clients/new", &page, &fields).await);
+    let refused = ben.post("/console/clients/new", &[&[("csrf", page.as_str())], &fields[..]].concat()).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
     assert_eq!(kept(&provider), 0);
 }
