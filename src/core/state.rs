@@ -275,7 +275,7 @@ impl Sealgate {
     }
 
     /// Returns the state for a request with this token for the admin API. The store of the returned
-    /// state commits only what the token permits: see [`Store::for_api_token`].
+    /// state refuses commits that the token does not permit: see [`Store::for_api_token`].
     #[must_use]
     pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
         Self { store: Arc::new(self.store.for_api_token(token, creator, protected)), ..self.clone() }

@@ -71,7 +71,7 @@ impl ApiTokensPage<'_> {
 }
 
 impl Words {
-    /// Returns what a scope permits, with its name.
+    /// Returns the name and the description of a scope.
     fn api_scope(self, scope: ApiScope) -> Markup {
         match scope {
             ApiScope::UsersRead => self.api_scope_users_read(),

@@ -212,7 +212,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Vec<String>>, P
 /// Request to the API whose token has the scope of the route.
 struct Call<'a> {
     ctx: &'a RequestContext<'a>,
-    /// State whose store commits only what the token permits.
+    /// State for this request. Its store refuses commits that the token does not permit.
     sealgate: &'a Sealgate,
     token: &'a ApiToken,
     /// Decoded parameters of the path.

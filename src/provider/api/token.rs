@@ -67,7 +67,7 @@ fn refuse(ctx: &RequestContext<'_>) -> Problem {
     Problem::invalid_token()
 }
 
-/// Returns the state whose store commits only what the token permits.
+/// Returns the state for a request with this token. Its store refuses commits that the token does not permit.
 pub(super) fn guarded(ctx: &RequestContext<'_>, token: &ApiToken) -> Sealgate {
     let console = ctx.sealgate.config.console.clone();
     let creator = UserRule::new(move |user| is_administrator(&console, user));

@@ -10,7 +10,7 @@ use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 
-/// Maximum number of tokens that are read: the maximum, with those that concurrent requests added.
+/// Maximum number of tokens per scan. Concurrent requests may exceed [`MAX_TOKENS`].
 const MAX_READ: usize = 2 * MAX_TOKENS;
 
 impl Store {
