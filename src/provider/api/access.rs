@@ -18,7 +18,7 @@ use sealgate_gateway::{Asker, explain, explained};
 pub(super) const REQUEST: &[Field] = &[
     field("url", Kind::Text(2000), "Full URL of the request; the path is used unchanged"),
     field("method", Kind::Text(20), "HTTP method; GET if absent"),
-    field("user", Kind::Text(300), "User who has just signed in with the browser; nobody if absent"),
+    field("user", Kind::Text(300), "User who has just signed in with the browser; no user if absent"),
     field("level", Kind::Choice(&["1", "2", "3"]), "Authentication level of the user; the required level if absent"),
     field("from", Kind::Text(50), "Address of the client, for paths whose rules have networks"),
 ];

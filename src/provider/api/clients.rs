@@ -36,7 +36,7 @@ pub(super) const SETTINGS: &[Field] = &[
     field("post_logout_redirect_uris", Kind::Texts(MAX_URIS), "Post-logout redirect URIs"),
     field("scope", Kind::Text(500), "Allowed scopes, separated by spaces"),
     field("grant_types", Kind::Choices(&["authorization_code", "refresh_token"]), "Allowed grant types"),
-    field("consent", Kind::Choice(&["ask", "implied"]), "Whether users are asked for consent"),
+    field("consent", Kind::Choice(&["ask", "implied"]), "`ask` users for consent, or `implied` consent"),
     field("refresh_retry_seconds", Kind::Number(0, 300), "Time for which a refresh can be repeated"),
     field("token_limit", Kind::Limit, "Requests per minute at the token endpoint"),
     field("default_scope", Kind::Text(500), "Scope of authorization requests without a scope"),

@@ -63,7 +63,7 @@ impl Problem {
 
     /// Returns the error for a request whose `If-Match` or `If-None-Match` does not hold.
     pub(super) fn precondition_failed() -> Self {
-        let reason = "The object differs from the one that If-Match or If-None-Match names. Read it again.";
+        let reason = "If-Match or If-None-Match does not hold: another request has changed the object. Read it again.";
         Self::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", reason)
     }
 

@@ -220,7 +220,7 @@ pub(super) async fn revoke_invitation(call: &Call<'_>) -> Result<Reply, Problem>
     Ok(Reply::nothing())
 }
 
-/// Sends a link with which the user sets a new password, as the console does.
+/// E-mails the user a link to set a new password, as the console does.
 pub(super) async fn send_reset_link(call: &Call<'_>) -> Result<Reply, Problem> {
     let user_ref = call.unprotected_user(0).await?;
     let user = call.find_user(&user_ref).await?.ok_or_else(|| absent(&user_ref))?;
