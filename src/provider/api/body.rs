@@ -17,6 +17,8 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) about: &'static str,
+    /// Whether the value may be null, which removes a setting.
+    nullable: bool,
 }
 
 /// Type of a field.
@@ -42,7 +44,12 @@ pub(super) enum Kind {
 const MAX_ITEM_CHARS: usize = 2000;
 
 pub(super) const fn field(name: &'static str, kind: Kind, about: &'static str) -> Field {
-    Field { name, kind, about }
+    Field { name, kind, about, nullable: true }
+}
+
+/// Creates a field whose value cannot be removed.
+pub(super) const fn fixed(name: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { name, kind, about, nullable: false }
 }
 
 impl Kind {
@@ -131,7 +138,7 @@ impl Drop for Members {
 }
 
 impl Members {
-    /// Reads a JSON body. A member may be null unless it is required; null removes a setting.
+    /// Reads a JSON body. A member may be null if its field permits it and it is not required.
     ///
     /// # Errors
     /// 400 if the body is not one JSON object or repeats a member, 422 if a member is unknown or has
@@ -150,7 +157,7 @@ impl Members {
         for (name, value) in &members.0 {
             match fields.iter().find(|field| field.name == name) {
                 None => faults.push(format!("{name:?} is not a member of this object")),
-                Some(_) if value.is_null() && !required.contains(&name.as_str()) => {}
+                Some(field) if value.is_null() && field.nullable && !required.contains(&name.as_str()) => {}
                 Some(field) => faults.extend(field.kind.fault(value).map(|fault| format!("{name:?} {fault}"))),
             }
         }
@@ -233,7 +240,7 @@ pub(super) fn schema(fields: &[Field], required: &[&str]) -> Value {
     let mut properties = Map::new();
     for field in fields {
         let mut schema = field.kind.schema();
-        if !required.contains(&field.name) {
+        if field.nullable && !required.contains(&field.name) {
             schema = json!({ "anyOf": [schema, { "type": "null" }] });
         }
         schema["description"] = json!(field.about);
@@ -312,7 +319,7 @@ mod tests {
         field("name", Kind::Text(5), ""),
         field("count", Kind::Number(1, 9), ""),
         field("tags", Kind::Texts(2), ""),
-        field("keys", Kind::Object, ""),
+        fixed("keys", Kind::Object, ""),
     ];
 
     fn status(body: &[u8]) -> u16 {
@@ -350,10 +357,11 @@ mod tests {
             r#"{"name":"a","tags":["a","b","c"]}"#,
             r#"{"name":"a","tags":[1]}"#,
             r#"{"name":"a","other":1}"#,
+            r#"{"name":"a","keys":null}"#,
         ] {
             assert_eq!(status(body.as_bytes()), 422, "{body}");
         }
-        let fits = r#"{"name":"çğıöş","count":9,"tags":["a"],"keys":null}"#;
+        let fits = r#"{"name":"çğıöş","count":9,"tags":null,"keys":{}}"#;
         assert_eq!(status(fits.as_bytes()), 200);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::body::{Field, Kind, field};
+use super::body::{Field, Kind, field, fixed};
 use super::problem::Problem;
 use super::{Call, Reply, etag, members, objects};
 use sealgate_admin::arguments::{ClientArgument, SecretExpiry, Setting};
@@ -25,9 +25,9 @@ const URI: Kind = Kind::Text(2000);
 
 /// Settings of a client, named as in the answers.
 pub(super) const SETTINGS: &[Field] = &[
-    field("client_name", Kind::Text(200), "Client name; users see it on the consent page"),
-    field("client_type", Kind::Choice(&["public", "confidential"]), "Whether the client can keep a secret"),
-    field(
+    fixed("client_name", Kind::Text(200), "Client name; users see it on the consent page"),
+    fixed("client_type", Kind::Choice(&["public", "confidential"]), "Whether the client can keep a secret"),
+    fixed(
         "token_endpoint_auth_method",
         Kind::Choice(&["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]),
         "Client authentication at the token endpoint; unchanged if absent",
@@ -35,7 +35,7 @@ pub(super) const SETTINGS: &[Field] = &[
     field("redirect_uris", Kind::Texts(MAX_URIS), "Redirect URIs"),
     field("post_logout_redirect_uris", Kind::Texts(MAX_URIS), "Post-logout redirect URIs"),
     field("scope", Kind::Text(500), "Allowed scopes, separated by spaces"),
-    field("grant_types", Kind::Choices(&["authorization_code", "refresh_token"]), "Allowed grant types"),
+    fixed("grant_types", Kind::Choices(&["authorization_code", "refresh_token"]), "Allowed grant types"),
     field("consent", Kind::Choice(&["ask", "implied"]), "`ask` users for consent, or `implied` consent"),
     field("refresh_retry_seconds", Kind::Number(0, 300), "Time for which a refresh can be repeated"),
     field("token_limit", Kind::Limit, "Requests per minute at the token endpoint"),
@@ -46,15 +46,15 @@ pub(super) const SETTINGS: &[Field] = &[
     field("tos_uri", URI, "Terms of use"),
     field("policy_uri", URI, "Privacy policy"),
     field("default_max_age", Kind::Number(0, u32::MAX as u64), "Default max_age in seconds"),
-    field(
+    fixed(
         "id_token_signed_response_alg",
         Kind::Choice(&["RS256", "PS256", "ES256", "EdDSA"]),
         "Algorithm of ID tokens; unchanged if absent",
     ),
     field("level", Kind::Choice(&["1", "2", "3"]), "Required authentication level"),
-    field("jwks", Kind::Object, "Public keys of the client; unchanged if absent"),
-    field("jwks_uri", URI, "URL of the client's public keys; unchanged if absent"),
-    field("workload", Kind::Object, "Issuer and subject of tokens that authenticate the client; unchanged if absent"),
+    fixed("jwks", Kind::Object, "Public keys of the client; unchanged if absent"),
+    fixed("jwks_uri", URI, "URL of the client's public keys; unchanged if absent"),
+    fixed("workload", Kind::Object, "Issuer and subject of tokens that authenticate the client; unchanged if absent"),
     field("service", Kind::Object, "Access in the client's own name: apps with scopes, and groups"),
     field("visible_groups", Kind::Texts(100), "Groups of users that the client sees"),
     field("introspection", Kind::Flag, "Whether the client may introspect tokens"),

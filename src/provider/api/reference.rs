@@ -40,11 +40,12 @@ token leaves `sign_in_failed` with the detail `api token`.
 const MIDDLE: &str = "
 ## Requests
 
-- A user in a path is an ID, an e-mail address or a username; a client is a client ID. Encode `/` as `%2F`.
+- A user in a path is an ID, an e-mail address or a username; a client is a client ID. Encode `/` as `%2F`. The access log has paths, so
+  use IDs where it must contain no addresses.
 - A body is one JSON object of at most 64 KiB, with `Content-Type: application/json`. Unknown and repeated members are refused.
 - `PUT` creates an object or replaces its settings: absent members are removed. Members that are `unchanged if absent` in the
   description stay. Repeating a `PUT` changes nothing, and leaves no audit event.
-- `PATCH` changes the given members. `null` removes a setting (RFC 7396).
+- `PATCH` changes the given members. `null` removes a setting (RFC 7396), where the description permits `null`.
 - Times are seconds since 1970. Lists have a member `next`; pass it as `after` to get the next page. A page may be empty although
   `next` is not null.
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::body::{Field, Kind, field};
+use super::body::{Field, Kind, field, fixed};
 use super::problem::Problem;
 use super::{Call, Reply, etag, members, objects, token};
 use crate::links::reset;
@@ -25,16 +25,16 @@ pub(super) const FILTER: &[Field] = &[
 
 /// Attributes of a user. `password` and `invitation` are for a new user.
 pub(super) const ATTRIBUTES: &[Field] = &[
-    field("name", Kind::Text(200), "Full name"),
+    fixed("name", Kind::Text(200), "Full name"),
     field("email", Kind::Text(254), "E-mail address; the user signs in with it"),
     field("username", Kind::Text(64), "Username; the user can sign in with it"),
     field("phone_number", Kind::Text(30), "Phone number, such as +905551112233"),
     field("picture", Kind::Text(2000), "HTTPS URL of an image"),
-    field("email_verified", Kind::Flag, "Whether the address is verified; unchanged if absent"),
+    fixed("email_verified", Kind::Flag, "Whether the address is verified; unchanged if absent"),
     field("roles", Kind::Choices(ROLES), "Console roles; unchanged if absent; needs the scope admins:write"),
     field("groups", Kind::Texts(MAX_GROUPS), "Groups; unchanged if absent"),
-    field("password", Kind::Text(1024), "Password of a new user; ignored if the user exists"),
-    field(
+    fixed("password", Kind::Text(1024), "Password of a new user; ignored if the user exists"),
+    fixed(
         "invitation",
         Kind::Choice(&["mail", "link"]),
         "Invitation of a new user without a password: sent by e-mail (the default), or its link in the answer",
@@ -125,9 +125,6 @@ pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
 pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, Problem> {
     let user = call.user(0)?;
     let attributes = Attributes::read(call)?;
-    if call.body.has("name") && attributes.name.is_none() {
-        return Err(Problem::invalid(vec!["\"name\" cannot be removed".to_owned()]));
-    }
     let sub = call.conditional_user(&user).await?.ok_or_else(|| absent(&user))?;
     change(call, sub, attributes.changes()).await
 }

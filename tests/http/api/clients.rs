@@ -63,6 +63,10 @@ async fn a_put_creates_a_client_once_and_then_replaces_its_settings() {
     assert_eq!((&wiki["description"], &wiki["client_name"]), (&json!("Pages"), &json!("Wiki")));
     let wiki = program.call("PATCH", "clients/wiki", &json!({ "description": null })).await.json();
     assert!(wiki.get("description").is_none() && wiki["backchannel_logout_uri"] == "https://wiki.test/out", "{wiki}");
+    for name in ["client_name", "client_type", "jwks", "grant_types", "id_token_signed_response_alg"] {
+        let reply = program.call("PATCH", "clients/wiki", &json!({ name: null })).await;
+        assert_eq!(code(&reply, 422), "invalid", "{name}");
+    }
     assert_eq!(program.send("DELETE", "clients/wiki", &[], "").await.status, 204);
     assert_eq!(code(&program.get("clients/wiki").await, 404), "not_found");
 }
