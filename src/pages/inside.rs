@@ -79,7 +79,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 30] = [
+    const ALL: [(Self, &'static str); 31] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
