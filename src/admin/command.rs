@@ -199,8 +199,8 @@ pub enum UserCommand {
     List {
         /// Filter
         #[command(flatten)]
-        #[serde(default, skip_serializing_if = "UserFilter::is_empty")]
-        filter: UserFilter,
+        #[serde(default, skip_serializing_if = "UserListFilter::is_empty")]
+        filter: UserListFilter,
         /// Last user of the previous page
         #[arg(skip)]
         after: Option<String>,
@@ -254,7 +254,7 @@ pub enum UserCommand {
 /// Filter of users: all given values must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct UserFilter {
+pub struct UserListFilter {
     /// Only members of this group
     #[arg(long, value_name = "GROUP")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,7 +269,7 @@ pub struct UserFilter {
     pub search: Option<String>,
 }
 
-impl UserFilter {
+impl UserListFilter {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

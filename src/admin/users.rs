@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
-use crate::command::{UserCommand, UserFilter};
+use crate::command::{UserCommand, UserListFilter};
 use crate::context::{CommandContext, CommandError, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
@@ -36,7 +36,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) 
         UserCommand::Import(import) => import::execute(context, *import).await,
         UserCommand::List { filter, after } => list(context, &filter, after.as_deref().and_then(Subject::parse)).await,
         UserCommand::Export { after, .. } => {
-            list(context, &UserFilter::default(), after.as_deref().and_then(Subject::parse)).await
+            list(context, &UserListFilter::default(), after.as_deref().and_then(Subject::parse)).await
         }
         UserCommand::Show(user) => {
             let user = find(context, &user).await?;
@@ -126,7 +126,7 @@ pub(super) fn with_membership(event: AuditEvent, user: &User) -> AuditEvent {
 /// may follow.
 async fn list(
     context: &CommandContext<'_>,
-    filter: &UserFilter,
+    filter: &UserListFilter,
     mut after: Option<Subject>,
 ) -> Result<Answer, CommandError> {
     let (mut rows, mut examined) = (Vec::new(), 0);

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::body::{Field, Kind, field};
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use super::{Call, Reply};
 use sealgate_admin::UserRef;
 use sealgate_config::App;
@@ -24,7 +24,7 @@ pub(super) const REQUEST: &[Field] = &[
 ];
 
 /// Lists the applications of the configuration, with the state of their servers.
-pub(super) async fn apps(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn apps(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let config = &call.sealgate.config;
     let apps: Vec<Value> = config.apps.iter().map(|app| shown(call, app)).collect();
     Ok(Reply::json(StatusCode::OK, &json!({ "apps": apps, "next": null })))
@@ -47,9 +47,9 @@ fn shown(call: &Call<'_>, app: &App) -> Value {
 }
 
 /// Explains which rule decides on a request.
-pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn check(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let body = &call.body;
-    let invalid = |reason: String| Problem::invalid(vec![reason]);
+    let invalid = |reason: String| ApiProblem::invalid(vec![reason]);
     let method = body.some_text("method").unwrap_or("GET");
     if Method::from_bytes(method.as_bytes()).is_err() {
         return Err(invalid("\"method\" is not an HTTP method".to_owned()));
@@ -78,7 +78,7 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, Problem> {
     Ok(Reply::json(StatusCode::OK, &explained::members(&explanation, user.as_ref(), advice)))
 }
 
-async fn find(call: &Call<'_>, text: &str) -> Result<Option<User>, Problem> {
+async fn find(call: &Call<'_>, text: &str) -> Result<Option<User>, ApiProblem> {
     let store = &call.sealgate.store;
     Ok(match UserRef::parse(text) {
         Some(UserRef::Sub(sub)) => store.user(sub).await?,

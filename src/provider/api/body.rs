@@ -1,4 +1,4 @@
-//! Members of a request: one table of fields per request, from which the values are read and the
+//! RequestMembers of a request: one table of fields per request, from which the values are read and the
 //! description is made.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde_json::{Map, Number, Value, json};
 use zeroize::Zeroize as _;
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::Secret;
 
@@ -123,11 +123,11 @@ impl Kind {
     }
 }
 
-/// Members of a request that fit their fields. Strings are wiped when they are dropped.
+/// RequestMembers of a request that fit their fields. Strings are wiped when they are dropped.
 #[derive(Default)]
-pub(super) struct Members(Map<String, Value>);
+pub(super) struct RequestMembers(Map<String, Value>);
 
-impl Drop for Members {
+impl Drop for RequestMembers {
     fn drop(&mut self) {
         for value in self.0.values_mut() {
             if let Value::String(text) = value {
@@ -137,21 +137,23 @@ impl Drop for Members {
     }
 }
 
-impl Members {
+impl RequestMembers {
     /// Reads a JSON body. A member may be null if its field permits it and it is not required.
     ///
     /// # Errors
     /// 400 if the body is not one JSON object or repeats a member, 422 if a member is unknown or has
     /// another type, or a required member is missing.
-    pub(super) fn read(body: &[u8], fields: &[Field], required: &[&str]) -> Result<Self, Problem> {
+    pub(super) fn read(body: &[u8], fields: &[Field], required: &[&str]) -> Result<Self, ApiProblem> {
         let read: Strict = serde_json::from_slice(body).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => Problem::malformed(format!("The body is refused: {error}.")),
+            serde_json::error::Category::Data => ApiProblem::malformed(format!("The body is refused: {error}.")),
             _ => {
                 let (line, column) = (error.line(), error.column());
-                Problem::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
+                ApiProblem::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
             }
         })?;
-        let Value::Object(members) = read.0 else { return Err(Problem::malformed("The body must be a JSON object.")) };
+        let Value::Object(members) = read.0 else {
+            return Err(ApiProblem::malformed("The body must be a JSON object."));
+        };
         let members = Self(members);
         let mut faults = Vec::new();
         for (name, value) in &members.0 {
@@ -163,25 +165,25 @@ impl Members {
         }
         let missing = required.iter().filter(|name| !members.0.contains_key(**name));
         faults.extend(missing.map(|name| format!("{name:?} is missing")));
-        if faults.is_empty() { Ok(members) } else { Err(Problem::invalid(faults)) }
+        if faults.is_empty() { Ok(members) } else { Err(ApiProblem::invalid(faults)) }
     }
 
     /// Reads the query.
     ///
     /// # Errors
     /// 400 if a parameter is unknown, repeated or invalid.
-    pub(super) fn of_query(query: &Params, fields: &[Field]) -> Result<Self, Problem> {
+    pub(super) fn of_query(query: &Params, fields: &[Field]) -> Result<Self, ApiProblem> {
         let mut members = Map::new();
         for (name, text) in query.pairs() {
             let Some(field) = fields.iter().find(|field| field.name == name) else {
-                return Err(Problem::malformed(format!("The query parameter {name:?} is unknown.")));
+                return Err(ApiProblem::malformed(format!("The query parameter {name:?} is unknown.")));
             };
             let value = field.kind.of_query(text);
             if let Some(fault) = field.kind.fault(&value) {
-                return Err(Problem::malformed(format!("The query parameter {name:?} {fault}.")));
+                return Err(ApiProblem::malformed(format!("The query parameter {name:?} {fault}.")));
             }
             if members.insert(name.to_owned(), value).is_some() {
-                return Err(Problem::malformed(format!("The query parameter {name:?} is repeated.")));
+                return Err(ApiProblem::malformed(format!("The query parameter {name:?} is repeated.")));
             }
         }
         Ok(Self(members))
@@ -323,7 +325,8 @@ mod tests {
     ];
 
     fn status(body: &[u8]) -> u16 {
-        Members::read(body, FIELDS, &["name"]).map_or_else(|problem| problem.into_response().status().as_u16(), |_| 200)
+        RequestMembers::read(body, FIELDS, &["name"])
+            .map_or_else(|problem| problem.into_response().status().as_u16(), |_| 200)
     }
 
     #[test]

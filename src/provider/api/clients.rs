@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::body::{Field, Kind, field, fixed};
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use super::{Call, Reply, etag, members, objects};
 use sealgate_admin::arguments::{ClientArgument, SecretExpiry, Setting};
 use sealgate_admin::client_settings::{ClientSettings, NewClient};
@@ -73,28 +73,28 @@ pub(super) const OVERLAP: &[Field] = &[field(
 pub(super) const SECRET: &[Field] =
     &[field("expires_at", Kind::Number(0, u32::MAX as u64), "Time at which the secret expires; never if absent")];
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let after = call.query.some_text("after").map(str::to_owned);
     call.command(Command::Client(ClientCommand::List { after })).await
 }
 
 impl Call<'_> {
     /// Executes a command about clients. A client of the configuration file is refused with 409.
-    async fn client_command(&self, command: ClientCommand) -> Result<Answer, Problem> {
+    async fn client_command(&self, command: ClientCommand) -> Result<Answer, ApiProblem> {
         let done = sealgate_admin::execute(&self.context(), Command::Client(command)).await;
         done.map_err(|error| match error {
-            CommandError::Forbidden(reason) => Problem::new(StatusCode::CONFLICT, "defined_in_file", reason),
+            CommandError::Forbidden(reason) => ApiProblem::new(StatusCode::CONFLICT, "defined_in_file", reason),
             error => self.failed(error),
         })
     }
 
-    async fn shown_client(&self, id: &ClientArgument) -> Result<Value, Problem> {
+    async fn shown_client(&self, id: &ClientArgument) -> Result<Value, ApiProblem> {
         Ok(members(&self.client_command(ClientCommand::Show(id.clone())).await?))
     }
 
     /// Returns the client after checking the conditions of the request, or `None` if there is none. With
     /// `If-Match`, the change fails if the client has changed since this check.
-    async fn conditional_client(&self, id: &ClientArgument) -> Result<Option<Client>, Problem> {
+    async fn conditional_client(&self, id: &ClientArgument) -> Result<Option<Client>, ApiProblem> {
         let store = &self.sealgate.store;
         let is_pinned = self.conditions.if_match.is_some();
         let found = if is_pinned { store.pin_client(id).await? } else { store.client(id).await? };
@@ -106,24 +106,24 @@ impl Call<'_> {
         Ok(found)
     }
 
-    async fn existing_client(&self, id: &ClientArgument) -> Result<Client, Problem> {
+    async fn existing_client(&self, id: &ClientArgument) -> Result<Client, ApiProblem> {
         let found = self.conditional_client(id).await?;
-        found.ok_or_else(|| Problem::not_found(format!("no client has the ID {id}")))
+        found.ok_or_else(|| ApiProblem::not_found(format!("no client has the ID {id}")))
     }
 
     /// Executes a command about the client in the path.
-    async fn on_client(&self, command: impl FnOnce(ClientArgument) -> ClientCommand) -> Result<Reply, Problem> {
+    async fn on_client(&self, command: impl FnOnce(ClientArgument) -> ClientCommand) -> Result<Reply, ApiProblem> {
         let answer = self.client_command(command(self.client(0)?)).await?;
         Ok(Reply::json(StatusCode::OK, &answer.members()))
     }
 }
 
-pub(super) async fn show(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn show(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     Ok(Reply::object(&call.shown_client(&call.client(0)?).await?))
 }
 
 /// Creates a client, or replaces its settings. The answer to a creation has the secret.
-pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn put(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let id = call.client(0)?;
     let settings = read(call, true)?;
     if call.conditional_client(&id).await?.is_some() {
@@ -132,7 +132,7 @@ pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
     let new = new_client(&id, settings);
     let answer = match call.client_command(ClientCommand::Add(Box::new(new))).await {
         Err(_) if call.conditions.is_new && call.sealgate.store.client(&id).await?.is_some() => {
-            return Err(Problem::precondition_failed());
+            return Err(ApiProblem::precondition_failed());
         }
         answer => answer?,
     };
@@ -142,14 +142,14 @@ pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 /// Changes the given settings of a client. Null removes a setting (RFC 7396).
-pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let id = call.client(0)?;
     let settings = read(call, false)?;
     call.existing_client(&id).await?;
     change(call, id, settings).await
 }
 
-async fn change(call: &Call<'_>, client: ClientArgument, settings: ClientSettings) -> Result<Reply, Problem> {
+async fn change(call: &Call<'_>, client: ClientArgument, settings: ClientSettings) -> Result<Reply, ApiProblem> {
     let settings = Box::new(settings);
     let answer = call.client_command(ClientCommand::Set { client: client.clone(), settings }).await?;
     let etag = etag(&call.shown_client(&client).await?);
@@ -199,44 +199,44 @@ fn new_client(id: &ClientArgument, settings: ClientSettings) -> NewClient {
     }
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let id = call.client(0)?;
     call.existing_client(&id).await?;
     call.client_command(ClientCommand::Delete(id)).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn disable(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn disable(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.on_client(ClientCommand::Disable).await
 }
 
-pub(super) async fn enable(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn enable(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.on_client(ClientCommand::Enable).await
 }
 
-pub(super) async fn approve(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn approve(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.on_client(ClientCommand::Approve).await
 }
 
-pub(super) async fn revoke_approval(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn revoke_approval(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.on_client(ClientCommand::RevokeApproval).await
 }
 
-pub(super) async fn rotate_secret(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn rotate_secret(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let overlap_seconds = call.body.number("overlap_seconds").flatten().unwrap_or(0);
     call.on_client(|client| ClientCommand::RotateSecret { client, overlap_seconds }).await
 }
 
-pub(super) async fn secrets(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn secrets(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::Client(ClientCommand::Secret(SecretCommand::List(call.client(0)?)))).await
 }
 
-pub(super) async fn add_secret(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn add_secret(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let expires = call.body.number("expires_at").flatten().map(|at| SecretExpiry::At(UnixTime::from_seconds(at)));
     call.on_client(|client| ClientCommand::Secret(SecretCommand::Add { client, expires })).await
 }
 
-pub(super) async fn remove_secret(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn remove_secret(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let (client, secret) = (call.client(0)?, call.parameter(1).to_owned());
     call.client_command(ClientCommand::Secret(SecretCommand::Remove { client, secret })).await?;
     Ok(Reply::nothing())
@@ -246,7 +246,7 @@ pub(super) async fn remove_secret(call: &Call<'_>) -> Result<Reply, Problem> {
 ///
 /// # Errors
 /// 422 with each invalid value.
-fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, Problem> {
+fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, ApiProblem> {
     let body = &call.body;
     let mut faults = Vec::new();
     // Settings that can be removed. An absent one is removed by a replacement.
@@ -357,7 +357,7 @@ fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, Problem> {
         backchannel_logout_session_required: flag("backchannel_logout_session_required"),
         owner,
     };
-    if faults.is_empty() { Ok(settings) } else { Err(Problem::invalid(faults)) }
+    if faults.is_empty() { Ok(settings) } else { Err(ApiProblem::invalid(faults)) }
 }
 
 fn auth_method(name: &str) -> AuthMethod {

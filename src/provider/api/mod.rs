@@ -28,9 +28,9 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
 
-use self::body::Members;
-use self::problem::Problem;
-use self::routes::{ROUTES, Route};
+use self::body::RequestMembers;
+use self::problem::ApiProblem;
+use self::routes::{ApiRoute, ROUTES};
 use sealgate_admin as admin;
 use sealgate_admin::command::Command;
 use sealgate_admin::{Answer, CommandContext, CommandError, UserRef};
@@ -51,7 +51,7 @@ pub(crate) const PATH: &str = "/api/v1/";
 pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// Future of a handler.
-type Answering<'c> = Pin<Box<dyn Future<Output = Result<Reply, Problem>> + Send + 'c>>;
+type Answering<'c> = Pin<Box<dyn Future<Output = Result<Reply, ApiProblem>> + Send + 'c>>;
 
 /// Handles a request to the API.
 pub(crate) async fn respond(ctx: &RequestContext<'_>) -> Response {
@@ -64,24 +64,24 @@ pub(crate) async fn respond(ctx: &RequestContext<'_>) -> Response {
 /// Returns the error response to a request whose body is too long or arrived too slowly.
 pub(crate) fn refuse_body(status: StatusCode) -> Response {
     let reason = format!("The body is longer than {MAX_BODY_BYTES} bytes, or arrived too slowly.");
-    Problem::new(status, "body_refused", reason).into_response()
+    ApiProblem::new(status, "body_refused", reason).into_response()
 }
 
 /// Returns the error response to a client that has sent too many requests.
 pub(crate) fn refuse_rate(seconds: u64) -> Response {
-    Problem::too_many(seconds, "Too many requests came from this address.").into_response()
+    ApiProblem::too_many(seconds, "Too many requests came from this address.").into_response()
 }
 
-async fn answer(ctx: &RequestContext<'_>) -> Result<Reply, Problem> {
+async fn answer(ctx: &RequestContext<'_>) -> Result<Reply, ApiProblem> {
     ctx.charge_address(Bucket::Api).await?;
     let (route, parameters) = find(ctx)?;
     let Some(scope) = route.scope else { return Ok(openapi::document(&ctx.sealgate.config)) };
     let token = token::authenticate(ctx).await?;
     token::note_use(ctx, &token).await;
     if !token.has(scope) {
-        return Err(Problem::insufficient_scope(scope));
+        return Err(ApiProblem::insufficient_scope(scope));
     }
-    let query = Members::of_query(&ctx.query()?, route.query)?;
+    let query = RequestMembers::of_query(&ctx.query()?, route.query)?;
     let body = body_of(ctx, route)?;
     let conditions = Conditions::read(&ctx.head.headers)?;
     let sealgate = token::guarded(ctx, &token);
@@ -93,8 +93,8 @@ async fn answer(ctx: &RequestContext<'_>) -> Result<Reply, Problem> {
 ///
 /// # Errors
 /// 404 for an unknown path, 405 for another method.
-fn find(ctx: &RequestContext<'_>) -> Result<(&'static Route, Vec<String>), Problem> {
-    let unknown = || Problem::not_found("There is no resource at this path.");
+fn find(ctx: &RequestContext<'_>) -> Result<(&'static ApiRoute, Vec<String>), ApiProblem> {
+    let unknown = || ApiProblem::not_found("There is no resource at this path.");
     let prefix = ctx.sealgate.config.issuer.path_prefix();
     let path = ctx.head.uri.path().strip_prefix(prefix).and_then(|path| path.strip_prefix(PATH)).ok_or_else(unknown)?;
     let segments: Vec<&str> = path.split('/').collect();
@@ -109,10 +109,10 @@ fn find(ctx: &RequestContext<'_>) -> Result<(&'static Route, Vec<String>), Probl
         }
         allowed.push(route.method.as_str());
     }
-    if allowed.is_empty() { Err(unknown()) } else { Err(Problem::method(allowed.join(", "))) }
+    if allowed.is_empty() { Err(unknown()) } else { Err(ApiProblem::method(allowed.join(", "))) }
 }
 
-impl Route {
+impl ApiRoute {
     /// Returns whether a path has the fixed segments of the route. Fixed segments are compared byte for
     /// byte.
     fn has_shape(&self, segments: &[&str]) -> bool {
@@ -147,27 +147,27 @@ fn decoded(segment: &str) -> Option<String> {
     (!is_dots && !text.chars().any(char::is_control)).then_some(text)
 }
 
-fn body_of(ctx: &RequestContext<'_>, route: &Route) -> Result<Members, Problem> {
+fn body_of(ctx: &RequestContext<'_>, route: &ApiRoute) -> Result<RequestMembers, ApiProblem> {
     let body = ctx.body();
     if body.len() > MAX_BODY_BYTES {
         let reason = format!("The body is longer than {MAX_BODY_BYTES} bytes.");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_refused", reason));
+        return Err(ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_refused", reason));
     }
     let Some(fields) = route.body else {
         return if body.is_empty() {
-            Ok(Members::default())
+            Ok(RequestMembers::default())
         } else {
-            Err(Problem::malformed("This request has no body."))
+            Err(ApiProblem::malformed("This request has no body."))
         };
     };
     if body.is_empty() && route.required.is_empty() && route.method == Method::POST {
-        return Ok(Members::default());
+        return Ok(RequestMembers::default());
     }
     if !ctx.is_labelled("application/json") || ctx.head.headers.contains_key(CONTENT_ENCODING) {
         let reason = "The body must be JSON, with Content-Type: application/json and without Content-Encoding.";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", reason));
+        return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", reason));
     }
-    Members::read(body, fields, route.required)
+    RequestMembers::read(body, fields, route.required)
 }
 
 /// Conditions of a request (RFC 9110 §13.1).
@@ -184,7 +184,7 @@ impl Conditions {
     ///
     /// # Errors
     /// 400 if a header is malformed.
-    fn read(headers: &HeaderMap) -> Result<Self, Problem> {
+    fn read(headers: &HeaderMap) -> Result<Self, ApiProblem> {
         let if_match = tags(headers, &IF_MATCH)?.map(|tags| tags.into_iter().filter(|tag| tag != "*").collect());
         let is_new = tags(headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.iter().any(|tag| tag == "*"));
         Ok(Self { if_match, is_new })
@@ -192,10 +192,10 @@ impl Conditions {
 }
 
 /// Returns the entity tags of a header, as written. A weak tag is kept, and equals no tag of the API.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Vec<String>>, Problem> {
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Vec<String>>, ApiProblem> {
     let mut tags = Vec::new();
     for value in headers.get_all(name) {
-        let text = value.to_str().map_err(|_| Problem::malformed(format!("The header {name} is malformed.")))?;
+        let text = value.to_str().map_err(|_| ApiProblem::malformed(format!("The header {name} is malformed.")))?;
         tags.extend(text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned));
     }
     let is_valid = |tag: &String| {
@@ -204,7 +204,7 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Vec<String>>, P
     };
     let is_empty = tags.is_empty() && headers.contains_key(name);
     if is_empty || !tags.iter().all(is_valid) || (tags.len() > 1 && tags.iter().any(|tag| tag == "*")) {
-        return Err(Problem::malformed(format!("The header {name} is malformed; write an ETag in quotes, or *.")));
+        return Err(ApiProblem::malformed(format!("The header {name} is malformed; write an ETag in quotes, or *.")));
     }
     Ok(Some(tags).filter(|_| headers.contains_key(name)))
 }
@@ -217,8 +217,8 @@ struct Call<'a> {
     token: &'a ApiToken,
     /// Decoded parameters of the path.
     parameters: Vec<String>,
-    query: Members,
-    body: Members,
+    query: RequestMembers,
+    body: RequestMembers,
     conditions: Conditions,
 }
 
@@ -229,12 +229,12 @@ impl Call<'_> {
     }
 
     /// Executes a command.
-    async fn execute(&self, command: Command) -> Result<Answer, Problem> {
+    async fn execute(&self, command: Command) -> Result<Answer, ApiProblem> {
         admin::execute(&self.context(), command).await.map_err(|error| self.failed(error))
     }
 
     /// Executes a command and returns its answer with this status, as the command line prints it.
-    async fn command(&self, command: Command) -> Result<Reply, Problem> {
+    async fn command(&self, command: Command) -> Result<Reply, ApiProblem> {
         let answer = self.execute(command).await?;
         Ok(match answer {
             Answer::Page(page) => Reply::json(StatusCode::OK, &objects::page(page)),
@@ -244,10 +244,10 @@ impl Call<'_> {
 
     /// Returns the response for a failed command. A token without `admins:write` cannot change users
     /// with a console role.
-    fn failed(&self, error: CommandError) -> Problem {
+    fn failed(&self, error: CommandError) -> ApiProblem {
         match error {
             CommandError::Store(StoreError::NotPermitted) if !self.token.has(ApiScope::AdminsWrite) => {
-                Problem::insufficient_scope(ApiScope::AdminsWrite)
+                ApiProblem::insufficient_scope(ApiScope::AdminsWrite)
             }
             error => error.into(),
         }
@@ -262,16 +262,17 @@ impl Call<'_> {
     ///
     /// # Errors
     /// 404 if the text cannot name a user.
-    fn user(&self, number: usize) -> Result<UserRef, Problem> {
+    fn user(&self, number: usize) -> Result<UserRef, ApiProblem> {
         let text = self.parameter(number);
-        UserRef::parse(text).ok_or_else(|| Problem::not_found(format!("{text:?} is not an ID, address or username.")))
+        UserRef::parse(text)
+            .ok_or_else(|| ApiProblem::not_found(format!("{text:?} is not an ID, address or username.")))
     }
 
     /// Checks the conditions against the entity tag of the object. `None` if there is no object.
     ///
     /// # Errors
     /// 412 if they do not hold.
-    fn check(&self, current: Option<&str>) -> Result<(), Problem> {
+    fn check(&self, current: Option<&str>) -> Result<(), ApiProblem> {
         let is_matched = match &self.conditions.if_match {
             None => true,
             Some(tags) => current.is_some_and(|current| tags.is_empty() || tags.iter().any(|tag| tag == current)),
@@ -279,7 +280,7 @@ impl Call<'_> {
         if is_matched && !(self.conditions.is_new && current.is_some()) {
             Ok(())
         } else {
-            Err(Problem::precondition_failed())
+            Err(ApiProblem::precondition_failed())
         }
     }
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use super::{Call, Reply};
 use sealgate_admin::answer::ListPage;
 use sealgate_admin::arguments::ClientArgument;
@@ -34,13 +34,13 @@ impl Call<'_> {
     }
 
     /// Returns the user that the query names.
-    fn queried_user(&self) -> Result<Option<UserRef>, Problem> {
+    fn queried_user(&self) -> Result<Option<UserRef>, ApiProblem> {
         let parse = |text| UserRef::parse(text).ok_or_else(|| invalid("user", "is not an ID, address or username"));
         self.query.some_text("user").map(parse).transpose()
     }
 
     /// Returns the client that the query names.
-    fn queried_client(&self) -> Result<Option<ClientId>, Problem> {
+    fn queried_client(&self) -> Result<Option<ClientId>, ApiProblem> {
         let parse = |text| ClientId::parse(text).ok_or_else(|| invalid("client", "is not a client ID"));
         self.query.some_text("client").map(parse).transpose()
     }
@@ -49,98 +49,100 @@ impl Call<'_> {
     ///
     /// # Errors
     /// 404 if the text is not a client ID.
-    pub(super) fn client(&self, number: usize) -> Result<ClientArgument, Problem> {
+    pub(super) fn client(&self, number: usize) -> Result<ClientArgument, ApiProblem> {
         let text = self.parameter(number);
-        let id = ClientId::parse(text).ok_or_else(|| Problem::not_found(format!("no client has the ID {text:?}")))?;
+        let id =
+            ClientId::parse(text).ok_or_else(|| ApiProblem::not_found(format!("no client has the ID {text:?}")))?;
         Ok(id.into())
     }
 }
 
-fn invalid(name: &str, what: &str) -> Problem {
-    Problem::malformed(format!("The query parameter {name:?} {what}."))
+fn invalid(name: &str, what: &str) -> ApiProblem {
+    ApiProblem::malformed(format!("The query parameter {name:?} {what}."))
 }
 
-pub(super) async fn sessions(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn sessions(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let of = SessionsOf { user: call.queried_user()?, client: call.queried_client()? };
     if of.user.is_some() == of.client.is_some() {
-        return Err(Problem::malformed("Name either a user or a client in the query."));
+        return Err(ApiProblem::malformed("Name either a user or a client in the query."));
     }
     call.command(Command::Session(SessionCommand::List { of, after: call.after() })).await
 }
 
-pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, Problem> {
-    let id = SessionId::parse(call.parameter(0)).ok_or_else(|| Problem::not_found("no session has this ID"))?;
+pub(super) async fn end_session(call: &Call<'_>) -> Result<Reply, ApiProblem> {
+    let id = SessionId::parse(call.parameter(0)).ok_or_else(|| ApiProblem::not_found("no session has this ID"))?;
     call.execute(Command::Session(SessionCommand::Revoke { sid: id })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn grants(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn grants(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let session = match call.query.some_text("session") {
         Some(text) => Some(SessionId::parse(text).ok_or_else(|| invalid("session", "is not a session ID"))?),
         None => None,
     };
     let of = GrantsOf { user: call.queried_user()?, client: call.queried_client()?, session };
     if of.user.is_none() && of.client.is_none() && of.session.is_none() {
-        return Err(Problem::malformed("Name a user, a client or a session in the query."));
+        return Err(ApiProblem::malformed("Name a user, a client or a session in the query."));
     }
     call.command(Command::Grant(GrantCommand::List { of, after: call.after() })).await
 }
 
-pub(super) async fn end_grant(call: &Call<'_>) -> Result<Reply, Problem> {
-    let grant = GrantId::parse(call.parameter(0)).ok_or_else(|| Problem::not_found("no active grant has this ID"))?;
+pub(super) async fn end_grant(call: &Call<'_>) -> Result<Reply, ApiProblem> {
+    let grant =
+        GrantId::parse(call.parameter(0)).ok_or_else(|| ApiProblem::not_found("no active grant has this ID"))?;
     call.execute(Command::Grant(GrantCommand::Revoke { grant })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn accesses(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn accesses(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::ListAccesses(call.user(0)?))).await
 }
 
-pub(super) async fn consents(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn consents(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::Consent(ConsentCommand::List { user: call.user(0)?, after: call.after() })).await
 }
 
-pub(super) async fn end_consent(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn end_consent(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.execute(Command::Consent(ConsentCommand::Revoke { user: call.user(0)?, client: call.client(1)? })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn app_passwords(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn app_passwords(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::AppPassword(AppPasswordCommand::List(call.user(0)?))).await
 }
 
-pub(super) async fn end_app_password(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn end_app_password(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let (user, id) = (call.user(0)?, call.parameter(1).to_owned());
     call.execute(Command::AppPassword(AppPasswordCommand::Revoke { user, id, wait: false })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::Key(KeyCommand::List)).await
 }
 
 /// Rotates the signing key as the console does, and returns the keys.
-pub(super) async fn rotate(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn rotate(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     rotate_key(&call.context()).await.map_err(|error| call.failed(error))?;
     keys(call).await
 }
 
-pub(super) async fn mails(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn mails(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let sent = call.query.flag("sent").flatten().unwrap_or(false);
     call.command(Command::Mail(MailCommand::List { sent, after: call.after() })).await
 }
 
-pub(super) async fn retry_mail(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn retry_mail(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.execute(Command::Mail(MailCommand::Retry { id: call.parameter(0).to_owned() })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn delete_mail(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn delete_mail(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.execute(Command::Mail(MailCommand::Delete { id: call.parameter(0).to_owned() })).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn audit(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn audit(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let query = &call.query;
     let kind = |text| AuditKind::parse(text).ok_or_else(|| invalid("kind", "is not the kind of an event"));
     let address = match query.some_text("address") {

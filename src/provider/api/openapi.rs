@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::problem::Problem;
-use super::routes::{ROUTES, Route, Shape};
+use super::problem::ApiProblem;
+use super::routes::{ApiRoute, ROUTES, Shape};
 use super::{MAX_BODY_BYTES, PATH, Reply, body, is_parameter};
 use sealgate_config::Config;
 
@@ -35,12 +35,12 @@ fn describe(config: &Config) -> Value {
             "securitySchemes": {
                 SCHEME: { "type": "http", "scheme": "bearer", "description": "Token that an administrator created" },
             },
-            "schemas": { "Problem": Problem::schema() },
+            "schemas": { "Problem": ApiProblem::schema() },
         },
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &ApiRoute) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.summary,
@@ -58,13 +58,13 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-fn operation_id(route: &Route) -> String {
+fn operation_id(route: &ApiRoute) -> String {
     let words = route.path.split(['/', '-', '.']).map(|word| word.trim_matches(['{', '}']));
     let words: Vec<&str> = words.collect();
     format!("{}_{}", route.method.as_str().to_ascii_lowercase(), words.join("_"))
 }
 
-fn parameters(route: &Route) -> Vec<Value> {
+fn parameters(route: &ApiRoute) -> Vec<Value> {
     let path = route.path.split('/').filter(|segment| is_parameter(segment)).map(|segment| {
         json!({
             "name": segment.trim_matches(['{', '}']), "in": "path", "required": true, "schema": { "type": "string" },
@@ -96,7 +96,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     path.chain(query).chain(conditions).collect()
 }
 
-fn responses(route: &Route) -> Value {
+fn responses(route: &ApiRoute) -> Value {
     let mut responses = Map::new();
     let mut add = |status: StatusCode, response: Value| {
         responses.insert(status.as_u16().to_string(), response);
@@ -134,7 +134,7 @@ fn responses(route: &Route) -> Value {
 }
 
 /// Returns the error statuses of a route.
-fn problems(route: &Route) -> Vec<StatusCode> {
+fn problems(route: &ApiRoute) -> Vec<StatusCode> {
     let mut statuses = vec![StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
     if route.scope.is_some() {
         statuses.extend([StatusCode::BAD_REQUEST, StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);

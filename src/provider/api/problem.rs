@@ -18,7 +18,7 @@ const REALM: &str = "Bearer realm=\"sealgate-api\"";
 
 /// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct ApiProblem {
     status: StatusCode,
     /// Word for programs.
     code: &'static str,
@@ -42,7 +42,7 @@ struct Document<'a> {
     errors: &'a [String],
 }
 
-impl Problem {
+impl ApiProblem {
     pub(super) fn new(status: StatusCode, code: &'static str, reason: impl Into<String>) -> Self {
         Self { status, code, reasons: vec![reason.into()], challenge: None, allow: None, wait: None }
     }
@@ -147,7 +147,7 @@ impl Problem {
     }
 }
 
-impl From<CommandError> for Problem {
+impl From<CommandError> for ApiProblem {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::Invalid(reasons) => Self::invalid(reasons),
@@ -163,7 +163,7 @@ impl From<CommandError> for Problem {
     }
 }
 
-impl From<StoreError> for Problem {
+impl From<StoreError> for ApiProblem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::SignedOut => Self::invalid_token(),
@@ -187,13 +187,13 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<Exceeded> for Problem {
+impl From<Exceeded> for ApiProblem {
     fn from(Exceeded(seconds): Exceeded) -> Self {
         Self::too_many(seconds, "Too many requests came from this address.")
     }
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for ApiProblem {
     fn from(refusal: Refusal) -> Self {
         Self::malformed(refusal.description)
     }

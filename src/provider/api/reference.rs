@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::routes::{ROUTES, Route};
+use super::routes::{ApiRoute, ROUTES};
 use sealgate_domain::api_token::ApiScope;
 
 const HEAD: &str = "\
@@ -43,7 +43,7 @@ const MIDDLE: &str = "
 - A user in a path is an ID, an e-mail address or a username; a client is a client ID. Encode `/` as `%2F`. The access log has paths, so
   use IDs where it must contain no addresses.
 - A body is one JSON object of at most 64 KiB, with `Content-Type: application/json`. Unknown and repeated members are refused.
-- `PUT` creates an object or replaces its settings: absent members are removed. Members that are `unchanged if absent` in the
+- `PUT` creates an object or replaces its settings: absent members are removed. RequestMembers that are `unchanged if absent` in the
   description stay. Repeating a `PUT` changes nothing, and leaves no audit event.
 - `PATCH` changes the given members. `null` removes a setting (RFC 7396), where the description permits `null`.
 - Times are seconds since 1970. Lists have a member `next`; pass it as `after` to get the next page. A page may be empty although
@@ -85,7 +85,7 @@ pub(crate) fn reference_page() -> String {
         let _ = writeln!(page, "| `{scope}` | {} |", permits(scope));
     }
     page.push_str(MIDDLE);
-    for Route { method, path, scope, summary, conditional, .. } in ROUTES {
+    for ApiRoute { method, path, scope, summary, conditional, .. } in ROUTES {
         let scope = scope.map_or("none".to_owned(), |scope| format!("`{scope}`"));
         let etag = if *conditional { "yes" } else { "" };
         let _ = writeln!(page, "| `{method}` | `{path}` | {summary} | {scope} | {etag} |");

@@ -19,8 +19,8 @@ use sealgate_domain::open_access::OpenAccess;
 /// Handler of a route.
 pub(super) type Handler = for<'c> fn(&'c Call<'c>) -> Answering<'c>;
 
-/// Route of the API.
-pub(super) struct Route {
+/// ApiRoute of the API.
+pub(super) struct ApiRoute {
     pub(super) method: &'static Method,
     /// Path below `/api/v1/`. Segments in braces are parameters.
     pub(super) path: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Route {
     pub(super) scope: Option<ApiScope>,
     pub(super) summary: &'static str,
     pub(super) query: &'static [Field],
-    /// Members of the body. `None` if the request has no body.
+    /// RequestMembers of the body. `None` if the request has no body.
     pub(super) body: Option<&'static [Field]>,
     pub(super) required: &'static [&'static str],
     pub(super) shape: Shape,
@@ -57,8 +57,8 @@ const fn route(
     summary: &'static str,
     shape: Shape,
     handler: Handler,
-) -> Route {
-    Route {
+) -> ApiRoute {
+    ApiRoute {
         method,
         path,
         scope: Some(scope),
@@ -72,19 +72,19 @@ const fn route(
     }
 }
 
-const fn get(path: &'static str, scope: ApiScope, summary: &'static str, shape: Shape, handler: Handler) -> Route {
+const fn get(path: &'static str, scope: ApiScope, summary: &'static str, shape: Shape, handler: Handler) -> ApiRoute {
     route(&Method::GET, path, scope, summary, shape, handler)
 }
 
-const fn post(path: &'static str, scope: ApiScope, summary: &'static str, shape: Shape, handler: Handler) -> Route {
+const fn post(path: &'static str, scope: ApiScope, summary: &'static str, shape: Shape, handler: Handler) -> ApiRoute {
     route(&Method::POST, path, scope, summary, shape, handler)
 }
 
-const fn delete(path: &'static str, scope: ApiScope, summary: &'static str, handler: Handler) -> Route {
+const fn delete(path: &'static str, scope: ApiScope, summary: &'static str, handler: Handler) -> ApiRoute {
     route(&Method::DELETE, path, scope, summary, Shape::Nothing, handler)
 }
 
-impl Route {
+impl ApiRoute {
     const fn with_query(self, query: &'static [Field]) -> Self {
         Self { query, ..self }
     }
@@ -195,7 +195,7 @@ const USER: Shape = Shape::Object(UserAnswer::schema);
 const CLIENT: Shape = Shape::Object(ClientAnswer::schema);
 
 /// All routes.
-pub(super) static ROUTES: &[Route] = &[
+pub(super) static ROUTES: &[ApiRoute] = &[
     get("users", UsersRead, "List users", Shape::List("users", UserAnswer::schema), |c| Box::pin(users::list(c)))
         .with_query(users::FILTER),
     get("users/{user}", UsersRead, "Show a user", USER, |c| Box::pin(users::show(c))).conditional(),
@@ -408,7 +408,7 @@ pub(super) static ROUTES: &[Route] = &[
         Box::pin(access::check(c))
     })
     .with_body(access::REQUEST, &["url"]),
-    Route {
+    ApiRoute {
         scope: None,
         ..get("openapi.json", UsersRead, "Show this description", Shape::Object(description_schema), |c| {
             Box::pin(async { Ok(super::openapi::document(&c.sealgate.config)) })

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use crate::request::ProviderRequest as _;
 use sealgate_config::Console;
 use sealgate_core::state::Sealgate;
@@ -24,11 +24,11 @@ use sealgate_store::UserRule;
 /// # Errors
 /// 401 without a working token, 429 if the address has sent too many wrong tokens, 503 if the store
 /// fails.
-pub(super) async fn authenticate(ctx: &RequestContext<'_>) -> Result<ApiToken, Problem> {
+pub(super) async fn authenticate(ctx: &RequestContext<'_>) -> Result<ApiToken, ApiProblem> {
     let presented = match ctx.bearer() {
         Ok(presented) => presented,
-        Err(Failure::Bearer(Some(_))) => return Err(Problem::malformed("The Authorization header is malformed.")),
-        Err(_) => return Err(Problem::no_token()),
+        Err(Failure::Bearer(Some(_))) => return Err(ApiProblem::malformed("The Authorization header is malformed.")),
+        Err(_) => return Err(ApiProblem::no_token()),
     };
     let store = &ctx.sealgate.store;
     let basis = store.basis()?;
@@ -56,15 +56,15 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>) -> Result<ApiToken, P
 ///
 /// The limit bounds the growth of the log and the audit log. It does not have to prevent guessing,
 /// because a token has 256 random bits, and it never applies to a working token.
-fn refuse(ctx: &RequestContext<'_>) -> Problem {
+fn refuse(ctx: &RequestContext<'_>) -> ApiProblem {
     let settings = &ctx.sealgate.config.login;
     let key = LimitKey::address("api_token", ctx.origin.address);
     let pace = Pace::even(settings.failures_per_address, settings.window.max(Duration::from_secs(1)));
     if let Err(seconds) = ctx.sealgate.limits.count_failure_here(key, pace, ctx.now) {
-        return Problem::too_many(seconds, "Too many wrong tokens came from this address.");
+        return ApiProblem::too_many(seconds, "Too many wrong tokens came from this address.");
     }
     ctx.sealgate.audit.note(ctx.event(AuditKind::SignInFailed, Actor::Stranger).with_detail("api token"));
-    Problem::invalid_token()
+    ApiProblem::invalid_token()
 }
 
 /// Returns the state for a request with this token. Its store refuses commits that the token does not permit.

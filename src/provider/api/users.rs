@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::body::{Field, Kind, field, fixed};
-use super::problem::Problem;
+use super::problem::ApiProblem;
 use super::{Call, Reply, etag, members, objects, token};
 use crate::links::reset;
-use sealgate_admin::command::{Command, UserCommand, UserFilter};
+use sealgate_admin::command::{Command, UserCommand, UserListFilter};
 use sealgate_admin::user_settings::{Invitee, NewNames, NewPassword, NewUser, UserChanges};
 use sealgate_admin::{Answer, CommandError, UserRef};
 use sealgate_domain::api_token::ApiScope;
@@ -44,28 +44,28 @@ pub(super) const ATTRIBUTES: &[Field] = &[
 /// Names of the console roles.
 const ROLES: &[&str] = &["developer", "auditor", "admin"];
 
-pub(super) async fn list(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let text = |name| call.query.some_text(name).map(str::to_owned);
     let state = match call.query.some_text("state") {
         Some("disabled") => Some(UserState::Disabled),
         Some(_) => Some(UserState::Enabled),
         None => None,
     };
-    let filter = UserFilter { group: text("group"), state, search: text("search") };
+    let filter = UserListFilter { group: text("group"), state, search: text("search") };
     call.command(Command::User(UserCommand::List { filter, after: text("after") })).await
 }
 
-pub(super) async fn show(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn show(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     Ok(Reply::object(&call.shown_user(&call.user(0)?).await?))
 }
 
 impl Call<'_> {
     /// Returns a user as the command line shows it.
-    pub(super) async fn shown_user(&self, user: &UserRef) -> Result<Value, Problem> {
+    pub(super) async fn shown_user(&self, user: &UserRef) -> Result<Value, ApiProblem> {
         Ok(members(&self.execute(Command::User(UserCommand::Show(user.clone()))).await?))
     }
 
-    async fn find_user(&self, user: &UserRef) -> Result<Option<User>, Problem> {
+    async fn find_user(&self, user: &UserRef) -> Result<Option<User>, ApiProblem> {
         let store = &self.sealgate.store;
         Ok(match user {
             UserRef::Sub(sub) => store.user(*sub).await?,
@@ -76,7 +76,7 @@ impl Call<'_> {
 
     /// Returns the ID of a user after checking the conditions of the request, or `None` if there is no
     /// user. With `If-Match`, the change fails if the user has changed since this check.
-    async fn conditional_user(&self, user: &UserRef) -> Result<Option<Subject>, Problem> {
+    async fn conditional_user(&self, user: &UserRef) -> Result<Option<Subject>, ApiProblem> {
         let Some(found) = self.find_user(user).await? else {
             self.check(None)?;
             return Ok(None);
@@ -94,22 +94,22 @@ impl Call<'_> {
     /// scope `admins:write`.
     ///
     /// Changes of the user record itself are also checked by the commit.
-    pub(super) async fn unprotected_user(&self, number: usize) -> Result<UserRef, Problem> {
+    pub(super) async fn unprotected_user(&self, number: usize) -> Result<UserRef, ApiProblem> {
         let user = self.user(number)?;
         let found = self.find_user(&user).await?.ok_or_else(|| absent(&user))?;
         if !self.token.has(ApiScope::AdminsWrite) && token::has_role(&self.sealgate.config.console, &found) {
-            return Err(Problem::insufficient_scope(ApiScope::AdminsWrite));
+            return Err(ApiProblem::insufficient_scope(ApiScope::AdminsWrite));
         }
         Ok(UserRef::Sub(found.sub))
     }
 }
 
-fn absent(user: &UserRef) -> Problem {
-    Problem::not_found(format!("no user has the ID, address or username {user}"))
+fn absent(user: &UserRef) -> ApiProblem {
+    ApiProblem::not_found(format!("no user has the ID, address or username {user}"))
 }
 
 /// Creates the user with this address or username, or replaces the attributes of the user.
-pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn put(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let user = call.user(0)?;
     let attributes = Attributes::read(call)?;
     match call.conditional_user(&user).await? {
@@ -122,20 +122,20 @@ pub(super) async fn put(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 /// Changes the given attributes of a user. Null removes an attribute (RFC 7396).
-pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn patch(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let user = call.user(0)?;
     let attributes = Attributes::read(call)?;
     let sub = call.conditional_user(&user).await?.ok_or_else(|| absent(&user))?;
     change(call, sub, attributes.changes()).await
 }
 
-async fn change(call: &Call<'_>, sub: Subject, changes: UserChanges) -> Result<Reply, Problem> {
+async fn change(call: &Call<'_>, sub: Subject, changes: UserChanges) -> Result<Reply, ApiProblem> {
     let user = UserRef::Sub(sub);
     call.execute(Command::User(UserCommand::Set { user: user.clone(), changes: Box::new(changes) })).await?;
     Ok(Reply::object(&call.shown_user(&user).await?))
 }
 
-async fn create(call: &Call<'_>, user: &UserRef, attributes: Attributes) -> Result<Reply, Problem> {
+async fn create(call: &Call<'_>, user: &UserRef, attributes: Attributes) -> Result<Reply, ApiProblem> {
     if let UserRef::Sub(_) = user {
         return Err(absent(user));
     }
@@ -158,12 +158,12 @@ async fn create(call: &Call<'_>, user: &UserRef, attributes: Attributes) -> Resu
             UserCommand::InviteUser(Box::new(invitee))
         }
         (None, None) => {
-            return Err(Problem::invalid(vec!["a user without an e-mail address needs a password".to_owned()]));
+            return Err(ApiProblem::invalid(vec!["a user without an e-mail address needs a password".to_owned()]));
         }
     };
     let answer = match sealgate_admin::execute(&call.context(), Command::User(command)).await {
         // Another request has created the user in the meantime.
-        Err(CommandError::Exists(_)) if call.conditions.is_new => return Err(Problem::precondition_failed()),
+        Err(CommandError::Exists(_)) if call.conditions.is_new => return Err(ApiProblem::precondition_failed()),
         done => done.map_err(|error| call.failed(error))?,
     };
     let Answer::User(added) = &answer else { return Ok(Reply::nothing()) };
@@ -174,59 +174,59 @@ async fn create(call: &Call<'_>, user: &UserRef, attributes: Attributes) -> Resu
     Ok(objects::created(call, reply, &path))
 }
 
-pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let user = call.user(0)?;
     let sub = call.conditional_user(&user).await?.ok_or_else(|| absent(&user))?;
     call.execute(Command::User(UserCommand::Delete(UserRef::Sub(sub).into()))).await?;
     Ok(Reply::nothing())
 }
 
-pub(super) async fn disable(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn disable(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::Disable(call.unprotected_user(0).await?.into()))).await
 }
 
-pub(super) async fn enable(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn enable(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::Enable(call.unprotected_user(0).await?))).await
 }
 
-pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn revoke(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::Revoke(call.unprotected_user(0).await?.into()))).await
 }
 
-pub(super) async fn factors(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn factors(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::ListFactors(call.user(0)?))).await
 }
 
-pub(super) async fn reset_factors(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn reset_factors(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::ResetFactors(call.unprotected_user(0).await?))).await
 }
 
-pub(super) async fn unblock_factors(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn unblock_factors(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::User(UserCommand::UnblockFactors(call.unprotected_user(0).await?))).await
 }
 
 /// Sends a new invitation link, or returns it.
-pub(super) async fn invite(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn invite(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let print_link = call.body.some_text("invitation") == Some("link");
     let user = call.unprotected_user(0).await?;
     call.command(Command::User(UserCommand::ResendInvitation { user, print_link })).await
 }
 
-pub(super) async fn revoke_invitation(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn revoke_invitation(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.execute(Command::User(UserCommand::RevokeInvitation(call.unprotected_user(0).await?))).await?;
     Ok(Reply::nothing())
 }
 
 /// E-mails the user a link to set a new password, as the console does.
-pub(super) async fn send_reset_link(call: &Call<'_>) -> Result<Reply, Problem> {
+pub(super) async fn send_reset_link(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let user_ref = call.unprotected_user(0).await?;
     let user = call.find_user(&user_ref).await?.ok_or_else(|| absent(&user_ref))?;
     if !reset::may_be_mailed(call.ctx, &user) {
         let reason = "No link can be sent: the server sends no mail, or the user is disabled, has no address or has a \
                       password elsewhere.";
-        return Err(Problem::invalid(vec![reason.to_owned()]));
+        return Err(ApiProblem::invalid(vec![reason.to_owned()]));
     }
-    reset::mail_link(call.ctx, &user).await.map_err(|_| Problem::unavailable())?;
+    reset::mail_link(call.ctx, &user).await.map_err(|_| ApiProblem::unavailable())?;
     let context = call.context();
     let event = call.ctx.event(AuditKind::PasswordResetAsked, context.actor).for_subject(user.sub);
     call.sealgate.audit.note(event.with_detail("link mailed"));
@@ -250,7 +250,7 @@ impl Attributes {
     ///
     /// # Errors
     /// 422 with each invalid name.
-    fn read(call: &Call<'_>) -> Result<Self, Problem> {
+    fn read(call: &Call<'_>) -> Result<Self, ApiProblem> {
         let body = &call.body;
         let mut faults = Vec::new();
         let email = body.text("email").map(|text| {
@@ -272,7 +272,7 @@ impl Attributes {
             })
         });
         if !faults.is_empty() {
-            return Err(Problem::invalid(faults));
+            return Err(ApiProblem::invalid(faults));
         }
         let owned = |name| body.text(name).map(|text| text.map(str::to_owned));
         let role = |name: &String| Role::ALL.into_iter().find(|role| role.as_str() == name);
@@ -292,7 +292,7 @@ impl Attributes {
     ///
     /// # Errors
     /// 422 if the attributes have another one. To rename a user, use PATCH.
-    fn named_by(mut self, user: &UserRef) -> Result<Self, Problem> {
+    fn named_by(mut self, user: &UserRef) -> Result<Self, ApiProblem> {
         let is_same = match user {
             UserRef::Sub(_) => true,
             UserRef::Email(email) => {
@@ -308,7 +308,7 @@ impl Attributes {
             return Ok(self);
         }
         let reason = "the body names another address or username than the path; to rename a user, use PATCH";
-        Err(Problem::invalid(vec![reason.to_owned()]))
+        Err(ApiProblem::invalid(vec![reason.to_owned()]))
     }
 
     /// Returns the changes that set the given attributes.
