@@ -25,7 +25,7 @@ operator with `sealgate api-token add`. The token is shown once; the store has i
   deletes the tokens that the administrator has created.
 - A token of the command line has no user behind it and works until it expires.
 - The API cannot create, list or remove tokens.
-- Without `admins:write`, a token cannot change a user who has a console role, or give one. The check is part of the commit. With
+- Without `admins:write`, a token cannot change a user who has a console role, or give one. For the record of a user, the commit checks this. With
   `admins:write`, a token cannot take the role from its own creator.
 - Write scopes do not include read scopes.
 - The last use is recorded once an hour.
