@@ -115,6 +115,7 @@ fn person(sub: Subject, number: u64) -> User {
         state: UserState::Enabled,
         created_at: NOW,
         updated_at: NOW,
+        audit_filters: Vec::new(),
     }
 }
 

@@ -110,6 +110,12 @@ impl<'a> CommandContext<'a> {
         Self { actor, ..self.by(authority, address, request_id) }
     }
 
+    /// Returns the same dependencies, with this actor in the audit log.
+    #[must_use]
+    pub fn recorded_as(self, actor: Actor) -> Self {
+        Self { actor, ..self }
+    }
+
     /// Creates an audit event with the actor of the command. The caller adds the details.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
         let event = AuditEvent::new(self.clock.now(), kind, self.actor);

@@ -5,9 +5,7 @@
 
 use std::path::Path;
 
-use async_trait::async_trait;
-
-use crate::answer::{Answer, BackupAnswer, LossAccepted, ReloadAnswer, ServerStatus};
+use crate::answer::{Answer, BackupAnswer, LossAccepted, ServerStatus};
 use crate::command::{Command, DirectoryCommand};
 use crate::context::{CommandContext, CommandError};
 use sealgate_domain::audit::AuditKind;
@@ -82,16 +80,3 @@ Applications, routes, upstreams, rate limits, sign-in limits, pages, the log fil
 once. Requests in progress complete under the old rules. Open WebSockets and streams continue while the new rules permit them. \
 If the file has an error, or changes a setting that needs a restart (such as server.listen), the command reports this and \
 changes nothing. SIGHUP does the same, with its result only in the log.";
-
-/// Reloads the configuration of a running server.
-#[async_trait]
-pub trait Reload: Send + Sync {
-    /// Reads the file again and applies it.
-    ///
-    /// # Errors
-    /// Every reason why nothing was changed, one line each.
-    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>>;
-
-    /// Returns the configuration file.
-    fn file(&self) -> &Path;
-}

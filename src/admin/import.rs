@@ -276,6 +276,7 @@ impl CheckedUsers {
             state,
             created_at: now,
             updated_at: now,
+            audit_filters: Vec::new(),
         };
         self.people.push((line, user));
     }

@@ -77,6 +77,7 @@ fn new_user(context: &CommandContext<'_>, invitee: Invitee) -> (User, Option<Str
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,
+        audit_filters: Vec::new(),
     };
     (user, app)
 }

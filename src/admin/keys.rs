@@ -14,7 +14,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::key_ring::{KeyFault, KeyLife, KeyRing, KeyState, PublicJwk};
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::time::UnixTime;
-use sealgate_signer::KeySize;
+use sealgate_signer::{KeySize, NewKey};
 use sealgate_system::clock::random;
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: KeyCommand) -> Result<Answer, CommandError> {
@@ -62,23 +62,25 @@ const TRUST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the checks whether the other nodes trust the next signing key.
 const TRUST_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Rotates the signing key with the token of the running server, as `sealgate key rotate` does.
+/// Rotates the signing key of an algorithm with the token of the running server, as `sealgate key
+/// rotate` does.
 ///
-/// Uses a published key without a schedule, if there is one. Otherwise generates a key and
-/// publishes it. The key signs when verifiers have fetched it.
+/// Uses a published key without a schedule, if there is one, or else a key whose announcement
+/// failed. Otherwise generates a key and publishes it. The key signs when verifiers have fetched it.
 ///
 /// # Errors
 /// If a rotation is in progress, the token generates no key, or another node does not trust the key.
-pub async fn rotate_key(context: &CommandContext<'_>) -> Result<(), CommandError> {
-    let (ring, now) = (context.store.key_ring().await?, context.clock.now());
-    let in_token = context.keys.scan().await.map_err(CommandError::invalid)?.unwrap_or_default();
+pub async fn rotate_key(context: &CommandContext<'_>, algorithm: Algorithm) -> Result<(), CommandError> {
+    let (ring, now) = (context.store.key_ring().await?.of_algorithm(algorithm), context.clock.now());
+    context.keys.scan().await.map_err(CommandError::invalid)?;
+    let in_token = context.keys.keys_of(algorithm);
     if let Some((kid, _)) = ring.next_to_sign(now, |_| true).filter(|(_, at)| *at > ring.at(now)) {
         let kid = &kid.kid;
         return Err(CommandError::invalid(format!("a rotation is in progress: the published key {kid} signs next")));
     }
-    let kid = match ring.waiting(now, |kid| in_token.iter().any(|known| known == kid)) {
+    let kid = match ring.waiting(now, |kid| in_token.iter().any(|(known, _)| known == kid)) {
         Some(key) => key.kid.clone(),
-        None => publish_new_key(context, in_token).await?,
+        None => publish_key(context, &ring, in_token, algorithm).await?,
     };
     let started = Instant::now();
     loop {
@@ -93,17 +95,30 @@ pub async fn rotate_key(context: &CommandContext<'_>) -> Result<(), CommandError
     execute(context, KeyCommand::Activate { kid, at: None, early: false }).await.map(drop)
 }
 
-/// Generates a key in the token and publishes it. Returns its key id.
+/// Publishes a key of the token that was not announced, or else generates one. Returns its key id.
 ///
-/// The `CKA_ID` of the key is recorded first. If the announcement fails, the next start repeats it.
-async fn publish_new_key(context: &CommandContext<'_>, other_kids: Vec<String>) -> Result<String, CommandError> {
+/// The `CKA_ID` of a new key is recorded first. If the announcement fails, the next rotation or the
+/// next start repeats it. `in_token` has the keys of the algorithm: key id and `CKA_ID`.
+async fn publish_key(
+    context: &CommandContext<'_>,
+    ring: &KeyRing,
+    in_token: Vec<(String, String)>,
+    algorithm: Algorithm,
+) -> Result<String, CommandError> {
+    let others =
+        |own: &str| -> Vec<String> { in_token.iter().map(|(kid, _)| kid).filter(|kid| *kid != own).cloned().collect() };
+    let unannounced_ids = ring.all_unannounced_ids();
+    if let Some((kid, id)) = in_token.iter().find(|(_, id)| unannounced_ids.contains(id)) {
+        let (kid, id, other_kids) = (kid.clone(), id.clone(), others(kid));
+        execute(context, KeyCommand::Announce { kid: kid.clone(), id, other_kids, algorithm }).await?;
+        return Ok(kid);
+    }
     let id: [u8; 16] = random(context.entropy);
-    execute(context, KeyCommand::Begin { id: hex(&id), other_kids: other_kids.clone(), algorithm: Algorithm::Rs256 })
-        .await?;
-    let kid = context.keys.generate(id.to_vec()).await.map_err(CommandError::invalid)?;
+    execute(context, KeyCommand::Begin { id: hex(&id), other_kids: others(""), algorithm }).await?;
+    let kid = context.keys.generate(algorithm, id.to_vec()).await.map_err(CommandError::invalid)?;
     let kid = kid.ok_or_else(|| CommandError::invalid("no server runs, so there is no token"))?;
-    execute(context, KeyCommand::Announce { kid: kid.clone(), id: hex(&id), other_kids, algorithm: Algorithm::Rs256 })
-        .await?;
+    let other_kids = others(&kid);
+    execute(context, KeyCommand::Announce { kid: kid.clone(), id: hex(&id), other_kids, algorithm }).await?;
     Ok(kid)
 }
 
@@ -204,12 +219,17 @@ pub trait SignerAccess: Send + Sync {
     /// Applies a key ring at once.
     fn set_key_ring(&self, ring: KeyRing);
 
-    /// Generates a signing key of the active key's size with this `CKA_ID`. Returns its key id, or
-    /// `None` if no signer runs.
+    /// Returns the keys of an algorithm that the last scan found: key id and `CKA_ID`.
+    fn keys_of(&self, _algorithm: Algorithm) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Generates a signing key of an algorithm with this `CKA_ID`, as large as the active one.
+    /// Returns its key id, or `None` if no signer runs.
     ///
     /// # Errors
     /// One line with the reason why the token generates no key.
-    async fn generate(&self, _id: Vec<u8>) -> Result<Option<String>, String> {
+    async fn generate(&self, _algorithm: Algorithm, _id: Vec<u8>) -> Result<Option<String>, String> {
         Ok(None)
     }
 
@@ -249,11 +269,16 @@ impl SignerAccess for Sealgate {
         self.set_key_ring(ring);
     }
 
-    async fn generate(&self, id: Vec<u8>) -> Result<Option<String>, String> {
+    fn keys_of(&self, algorithm: Algorithm) -> Vec<(String, String)> {
+        let reports = self.issuer.signer().key_reports();
+        reports.into_iter().filter(|key| key.alg == algorithm).map(|key| (key.kid.to_string(), key.id)).collect()
+    }
+
+    async fn generate(&self, algorithm: Algorithm, id: Vec<u8>) -> Result<Option<String>, String> {
         let signer = self.issuer.signer();
-        let bits = u32::try_from(signer.key_set().active().bits()).ok();
+        let bits = signer.key_set().active_for(algorithm).and_then(|key| u32::try_from(key.bits()).ok());
         let size = bits.and_then(KeySize::from_bits).unwrap_or(KeySize::Rsa2048);
-        let key_report = signer.make(size.into(), id).await.map_err(|error| {
+        let key_report = signer.make(NewKey { algorithm, size }, id).await.map_err(|error| {
             format!(
                 "the token generates no key: {error}. The current key keeps signing. If the token does not allow \
                  the PIN's user to generate keys, generate one with its own tools and run: sealgate key announce KID"

@@ -38,7 +38,6 @@ pub use clients::approve_client;
 pub use context::CommandError;
 pub use context::OnThisThread;
 pub use context::{CommandContext, Mailing};
-pub use execute::Reload;
 pub use execute::execute;
 pub use export::ExportError;
 pub use export::{export, hex, import};

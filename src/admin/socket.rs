@@ -22,12 +22,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::answer::{Answer, RunningServer, ServerWork, WaitingLogouts};
+use crate::answer::{Answer, ReloadAnswer, RunningServer, ServerWork, WaitingLogouts};
 use crate::command::Command;
 use crate::context::{CommandContext, CommandError};
-use crate::execute::{Reload, execute};
+use crate::execute::execute;
 use crate::wire;
 use crate::wire::Reply;
+use sealgate_core::reload::Reload;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::metrics::Measurements;
@@ -120,7 +121,11 @@ pub async fn serve(socket: AdminSocket, sealgate: Arc<Sealgate>, reload: Arc<dyn
         let (sealgate, reload) = (Arc::clone(&sealgate), Arc::clone(&reload));
         async move {
             match command {
-                Command::Reload => reload.reload().await.map(Answer::Reloaded).map_err(CommandError::Invalid),
+                Command::Reload => {
+                    let changed =
+                        reload.reload(None).await.map_err(|fault| CommandError::Invalid(fault.into_lines()))?;
+                    Ok(Answer::Reloaded(ReloadAnswer { config: reload.file().to_owned(), changed }))
+                }
                 command => {
                     let sealgate = sealgate.current();
                     let mut answer = execute(&CommandContext::new(&sealgate), command).await?;
@@ -270,7 +275,6 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::answer::ReloadAnswer;
     use crate::wire::{AskError, ask};
 
     struct Running {

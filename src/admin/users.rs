@@ -91,6 +91,7 @@ async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, Comma
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,
+        audit_filters: Vec::new(),
     };
     let password = &new.password.secret;
     let refused = context.passwords.check(password, &Owner::of(&user)).await?.err().map(|fault| fault.to_string());

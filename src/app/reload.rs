@@ -15,13 +15,11 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 
-use crate::app::defined_clients::ClientsFault;
 use crate::app::server::{Stop, notify};
 use crate::app::site::Site;
 use crate::app::{certificates, defined_clients};
-use sealgate_admin::Reload;
-use sealgate_admin::answer::ReloadAnswer;
-use sealgate_config::Config;
+use sealgate_config::{Config, Difference};
+use sealgate_core::reload::{PendingReload, Reload, ReloadFault, ReloadRequest};
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_edge::{EdgeUpdate, EdgeUpdater, Front};
@@ -78,23 +76,35 @@ impl Reloader {
                 return;
             }
             // `reload` has logged the result.
-            let _ = self.reload().await;
+            let _ = self.reload(None).await;
         }
     }
 
-    async fn prepare(&self, site: &Arc<Site>) -> Result<Prepared, Vec<String>> {
+    /// Prepares a reload. `confirmed` is the fingerprint of the configuration that a user confirmed.
+    async fn prepare(&self, site: &Arc<Site>, confirmed: Option<String>) -> Result<Prepared, ReloadFault> {
         let (file, edge, site) = (self.file.clone(), Arc::clone(&self.edge), Arc::clone(site));
-        let prepared = tokio::task::spawn_blocking(move || prepare(&file, &edge, &site)).await;
-        prepared.unwrap_or_else(|error| Err(vec![format!("the reload failed: {error}")]))
+        blocking(move || {
+            let PendingReload { config, difference } = pending(&file, &site).map_err(ReloadFault::Refused)?;
+            if confirmed.is_some_and(|confirmed| confirmed != config.fingerprint()) {
+                return Err(ReloadFault::ChangedMeanwhile);
+            }
+            prepare(config, difference, &edge, &site).map_err(ReloadFault::Refused)
+        })
+        .await
+        .map_err(|error| ReloadFault::Refused(vec![error]))?
     }
 
     /// Prepares a reload, and then stores the clients of the file. Storing them is the last step
     /// that can fail. Returns the removed clients.
-    async fn prepare_and_store(&self, site: &Arc<Site>) -> Result<(Prepared, Vec<ClientId>), Vec<String>> {
-        let prepared = self.prepare(site).await?;
+    async fn prepare_and_store(
+        &self,
+        site: &Arc<Site>,
+        confirmed: Option<String>,
+    ) -> Result<(Prepared, Vec<ClientId>), ReloadFault> {
+        let prepared = self.prepare(site, confirmed).await?;
         let sealgate = prepared.site.sealgate();
         let removed = defined_clients::store(sealgate, &sealgate.config.clients).await;
-        let removed = removed.map_err(ClientsFault::into_lines)?;
+        let removed = removed.map_err(|fault| ReloadFault::Refused(fault.into_lines()))?;
         Ok((prepared, removed))
     }
 
@@ -121,11 +131,17 @@ impl Reload for Reloader {
         &self.file
     }
 
-    async fn reload(&self) -> Result<ReloadAnswer, Vec<String>> {
+    async fn pending(&self) -> Result<PendingReload, Vec<String>> {
+        let (file, site) = (self.file.clone(), Arc::clone(&*self.site.lock().await));
+        blocking(move || pending(&file, &site)).await.map_err(|error| vec![error])?
+    }
+
+    async fn reload(&self, request: Option<ReloadRequest>) -> Result<Vec<String>, ReloadFault> {
+        let (event, confirmed) = request.map(|request| (request.event, request.fingerprint)).unzip();
         let mut site = self.site.lock().await;
         let _notice = ReloadNotice::new();
         let metrics = Arc::clone(&site.sealgate().metrics);
-        match self.prepare_and_store(&site).await {
+        match self.prepare_and_store(&site, confirmed).await {
             Ok((prepared, removed)) => {
                 let (next, changed) = self.apply(&site, prepared);
                 *site = next;
@@ -137,26 +153,39 @@ impl Reload for Reloader {
                 for warning in &sealgate.config.warnings {
                     tracing::warn!("{warning}");
                 }
-                let event = AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
+                let by_operator = || AuditEvent::new(now, AuditKind::ConfigurationReloaded, Actor::Operator);
+                let event = event.unwrap_or_else(by_operator);
                 sealgate.audit.record(&sealgate.store, event.with_detail(setting_list(&changed))).await;
                 defined_clients::end_grants(sealgate, &removed).await;
-                Ok(ReloadAnswer { config: self.file.clone(), changed })
+                Ok(changed)
             }
-            Err(faults) => {
-                metrics.reloaded(false);
-                for fault in &faults {
-                    tracing::error!(fault, "the configuration was not reloaded; the current one stays in use");
+            Err(fault) => {
+                if let ReloadFault::Refused(faults) = &fault {
+                    metrics.reloaded(false);
+                    for fault in faults {
+                        tracing::error!(fault, "the configuration was not reloaded; the current one stays in use");
+                    }
                 }
-                Err(faults)
+                Err(fault)
             }
         }
     }
 }
 
-/// Reads the file and prepares the changes. Blocks for file access and name lookups.
-fn prepare(file: &Path, edge: &EdgeUpdater, site: &Site) -> Result<Prepared, Vec<String>> {
+/// Runs blocking work on a thread for it.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| format!("the reload failed: {error}"))
+}
+
+/// Reads the file, and compares it with the running configuration. Blocks for file access.
+fn pending(file: &Path, site: &Site) -> Result<PendingReload, Vec<String>> {
     let config = Config::load(file).map_err(|faults| lines(&faults))?;
     let difference = site.sealgate().config.difference(&config);
+    Ok(PendingReload { config, difference })
+}
+
+/// Prepares the changes. Blocks for file access and name lookups.
+fn prepare(config: Config, difference: Difference, edge: &EdgeUpdater, site: &Site) -> Result<Prepared, Vec<String>> {
     if !difference.restart.is_empty() {
         // Refuse the whole reload, so that the running configuration always equals the content of
         // one file.

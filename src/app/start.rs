@@ -21,6 +21,7 @@ use crate::app::{
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
 use sealgate_core::client_keys::ClientKeys;
+use sealgate_core::reload::Reload;
 use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::{client_key_sets, documents, trusted};
@@ -149,7 +150,8 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         server.add_background(Background::new("traces", |stop| exporter.run(stop)));
     }
     let reloader = Arc::new(Reloader::new(reload_inputs.file, server.edge_updater(), reload_inputs.set_filter, site));
-    let commanded = Arc::clone(&reloader);
+    let commanded = Arc::clone(&reloader) as Arc<dyn Reload>;
+    sealgate.reload.set(&commanded);
     server.add_background(Background::new("reload", |stop| reloader.listen(stop)));
     let serve = |stop| admin::socket::serve(socket, sealgate, commanded, stop);
     server.add_background(Background::new("admin socket", serve));

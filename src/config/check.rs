@@ -39,6 +39,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::disk::Files;
 use super::file::{ConfigReader, Section};
+use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
     Accent, AdminConfig, Api, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
@@ -95,6 +96,7 @@ pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
             config.warnings.splice(..0, warnings);
+            config.text = ConfigText(text.into());
             Ok(config)
         }
         (_, (faults, _)) => Err(faults),
@@ -208,6 +210,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         apps,
         clients: clients?,
         file: None,
+        text: ConfigText::default(),
         warnings,
         certificate_ends: tls::ends(&certificates),
         token_key_uses: tls::token_key_uses(&certificates, &hosts),

@@ -194,6 +194,26 @@ fn changed<'k>(before: &Value, after: &Value, section: &str, keys: &'k [&str]) -
     })
 }
 
+/// Returns whether a change of a documented key needs a restart.
+pub(super) fn needs_restart(key: &str) -> bool {
+    let is_listed = |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    SECTIONS.iter().any(|(section, restart, _)| {
+        restart.iter().any(|key| is_listed(format!("{section}.{key}").trim_start_matches('.')))
+    })
+}
+
+/// Returns a configuration in serialised form, without applications and clients.
+pub(super) fn current(config: &Config) -> Value {
+    serialised(config)
+}
+
+/// Returns the place of a key in the serialised configuration, as a JSON pointer.
+pub(super) fn pointer(key: &str) -> String {
+    let (section, name) = key.split_once('.').unwrap_or(("", key));
+    let section = if section.is_empty() { String::new() } else { format!("/{section}") };
+    format!("{section}/{}", field(name))
+}
+
 /// Returns the name of the field for a key: the key without a suffix for the unit.
 fn field(key: &str) -> &str {
     let seconds = key.strip_suffix("_seconds");

@@ -77,6 +77,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
+            audit_filters: Vec::new(),
         }
     }
 

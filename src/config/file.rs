@@ -615,7 +615,8 @@ fn integer_value(integer: &DeInteger<'_>) -> Option<i128> {
     i128::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
-fn without_numbers(path: &str) -> String {
+/// Returns a key without the indexes of lists.
+pub(super) fn without_numbers(path: &str) -> String {
     path.split('.').map(|part| part.split('[').next().unwrap_or(part)).collect::<Vec<_>>().join(".")
 }
 

@@ -15,6 +15,7 @@ use super::console::Console;
 use super::factors::FactorsConfig;
 use super::issuer::IssuerUrl;
 use super::mail::MailConfig;
+use super::reference::ConfigText;
 use super::telemetry::TelemetryConfig;
 use super::tls::{ClientCertificates, ListenerCertificate};
 use super::upstream::UpstreamSettings;
@@ -92,6 +93,9 @@ pub struct Config {
     /// Path of the configuration file. `None` if only a text was parsed.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// Text of the configuration file.
+    #[serde(skip)]
+    pub text: ConfigText,
     /// Warnings about allowed values that may be mistakes. Warnings about files are present only
     /// after [`Config::load`].
     #[serde(skip)]

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::health::{MachineWarning, machine_warnings};
 use crate::state::Sealgate;
 use sealgate_config::StoreConfig;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
@@ -25,6 +26,9 @@ pub const OVERVIEW_DAYS: u64 = 30;
 
 /// Age at which the figures are renewed.
 const MAX_AGE: Duration = Duration::from_mins(1);
+
+/// Age at which the conditions of the machine are read again.
+const MAX_MACHINE_AGE: Duration = Duration::from_mins(5);
 
 /// Part of the time that the tasks may take: one in this number.
 const TASK_SHARE: u32 = 20;
@@ -71,6 +75,8 @@ pub struct OverviewFigures {
     pub counts: ConsoleCounts,
     /// Size of the store's directory in bytes. `None` with a database.
     pub store_bytes: Option<u64>,
+    /// Conditions of the machine that need attention, and when they were read.
+    pub machine: (UnixTime, Vec<MachineWarning>),
     /// Sign-ins by hours since 1970. Hours without sign-ins are absent.
     hours: BTreeMap<u64, SignInCount>,
 }
@@ -196,7 +202,14 @@ async fn count(sealgate: &Sealgate, before: Option<&OverviewFigures>) -> Result<
         }
         StoreConfig::Postgres(_) => None,
     };
-    Ok(OverviewFigures { at, counts, store_bytes, hours })
+    let machine = match before.map(|before| &before.machine) {
+        Some(machine) if machine.0.plus(MAX_MACHINE_AGE) > at => machine.clone(),
+        _ => {
+            let config = sealgate.in_effect.load_full();
+            (at, tokio::task::spawn_blocking(move || machine_warnings(&config, at)).await.unwrap_or_default())
+        }
+    };
+    Ok(OverviewFigures { at, counts, store_bytes, machine, hours })
 }
 
 /// Returns the size of the files in a directory and in the directories below it. Blocking I/O.
@@ -235,7 +248,8 @@ mod tests {
             (day - 29 * DAY_HOURS - 1, count(16, 0)),
         ]);
         let at = UnixTime::from_seconds((day + 5) * HOUR_SECONDS + 10);
-        let figures = OverviewFigures { at, counts: ConsoleCounts::default(), store_bytes: None, hours };
+        let machine = (at, Vec::new());
+        let figures = OverviewFigures { at, counts: ConsoleCounts::default(), store_bytes: None, machine, hours };
         let (by_hour, by_day) = (figures.by_hour(at), figures.by_day(at));
         assert_eq!((by_hour.len(), by_day.len()), (24, 30));
         assert_eq!(by_hour[23], (UnixTime::from_seconds((day + 5) * HOUR_SECONDS), count(2, 1)));

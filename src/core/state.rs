@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use crate::answers::Answers;
 use crate::audit::AuditLog;
@@ -15,6 +15,7 @@ use crate::limits::RequestLimits;
 use crate::overview::OverviewCache;
 use crate::password::Passwords;
 use crate::refusals::RecentRefusals;
+use crate::reload::ReloadHandle;
 use crate::sources::Sources;
 use crate::status::{EnrolmentStatus, RotationStatus, ServedCertificates, UpstreamStates};
 use crate::tokens::bearer::{Bearer, BearerFault, Bearers};
@@ -51,6 +52,9 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 /// Requests read the ring one after another. Without the timeout, each request would wait for all
 /// earlier requests while the database does not respond.
 const KEY_RING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Maximum number of exports of the audit log that run at the same time.
+const MAX_EXPORTS: usize = 4;
 
 /// State of a node, shared by all requests and background tasks.
 ///
@@ -102,6 +106,10 @@ pub struct Sealgate {
     /// Configuration that the last reload put into effect, for background tasks that outlive
     /// reloads.
     pub in_effect: Arc<ArcSwap<Config>>,
+    /// Reload of the configuration.
+    pub reload: Arc<ReloadHandle>,
+    /// Permits for exports that run at the same time.
+    pub exports: Arc<Semaphore>,
 }
 
 /// Whether clients need a feature, and [`Store::clients_counter`] before that was read. `None` before the
@@ -183,6 +191,8 @@ impl Parts {
             clock,
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
+            reload: Arc::default(),
+            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
             config,
         })
     }

@@ -398,6 +398,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: at(0),
             updated_at: at(0),
+            audit_filters: Vec::new(),
         }
     }
 

@@ -111,11 +111,13 @@ pub enum AuditKind {
     /// A token for the admin API was created. The detail gives its id and scopes.
     ApiTokenCreated,
     ApiTokenRevoked,
+    /// A user of the console exported events of the audit log.
+    AuditExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -169,6 +171,7 @@ impl AuditKind {
         Self::ConfigurationReloaded,
         Self::ApiTokenCreated,
         Self::ApiTokenRevoked,
+        Self::AuditExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -227,6 +230,7 @@ impl AuditKind {
             Self::ConfigurationReloaded => "configuration_reloaded",
             Self::ApiTokenCreated => "api_token_created",
             Self::ApiTokenRevoked => "api_token_revoked",
+            Self::AuditExported => "audit_exported",
         }
     }
 
@@ -256,6 +260,8 @@ pub enum Actor {
     Administrator(Subject),
     /// Developer who acts on their own client.
     Developer(Subject),
+    /// User manager who acts on a user of the managed groups.
+    UserManager(Subject),
     Client,
     /// Operator, who can run commands on the server's machine.
     Operator,
@@ -273,14 +279,16 @@ pub enum Actor {
 
 /// Serialized form of [`Actor`] in records.
 ///
-/// Older versions must be able to read the record. Therefore a developer is stored as an
-/// administrator with a flag, the configuration file as the server with a flag, and a token as its
-/// creator with the token's id.
+/// Older versions must be able to read the record. Therefore a developer and a user manager are stored
+/// as an administrator with a flag, the configuration file as the server with a flag, and a token as
+/// its creator with the token's id.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_developer: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_user_manager: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_configuration: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -309,6 +317,7 @@ impl From<RecordedActor> for Actor {
             ActorName::Stranger => Self::Stranger,
             ActorName::User => Self::User,
             ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
+            ActorName::Administrator(subject) if recorded.is_user_manager => Self::UserManager(subject),
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
             ActorName::Operator => Self::Operator,
@@ -320,19 +329,22 @@ impl From<RecordedActor> for Actor {
 
 impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
-        let (is_developer, is_configuration) = (matches!(actor, Actor::Developer(_)), actor == Actor::Configuration);
+        let is_developer = matches!(actor, Actor::Developer(_));
+        let is_user_manager = matches!(actor, Actor::UserManager(_));
+        let is_configuration = actor == Actor::Configuration;
         let api_token = if let Actor::ApiToken { token, .. } = actor { Some(token) } else { None };
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::User => ActorName::User,
             Actor::Administrator(subject)
             | Actor::Developer(subject)
+            | Actor::UserManager(subject)
             | Actor::ApiToken { creator: Some(subject), .. } => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
             Actor::Operator | Actor::ApiToken { creator: None, .. } => ActorName::Operator,
             Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer, is_configuration, api_token }
+        Self { actor, is_developer, is_user_manager, is_configuration, api_token }
     }
 }
 
@@ -353,6 +365,7 @@ impl fmt::Display for Actor {
             Self::User => f.write_str("person"),
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Developer(subject) => write!(f, "developer {subject}"),
+            Self::UserManager(subject) => write!(f, "user_manager {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
@@ -443,7 +456,11 @@ impl AuditEvent {
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(
             self.actor,
-            Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator | Actor::ApiToken { .. }
+            Actor::Administrator(_)
+                | Actor::Developer(_)
+                | Actor::UserManager(_)
+                | Actor::Operator
+                | Actor::ApiToken { .. }
         );
         match self.kind {
             AuditKind::PasswordChanged

@@ -47,7 +47,7 @@ impl ConsoleRoles {
     /// Roles that read every page.
     pub const READERS: Self = Self::new(&[ConsoleRole::Administrator, ConsoleRole::Auditor]);
     /// Roles that change users. User managers only change the users that they manage.
-    pub const USER_EDITORS: Self = Self::new(&[ConsoleRole::Administrator]);
+    pub const USER_EDITORS: Self = Self::new(&[ConsoleRole::Administrator, ConsoleRole::UserManager]);
     /// Roles that read users. User managers only read the users that they manage.
     pub const USER_READERS: Self = Self(Self::USER_EDITORS.0 | Self::READERS.0);
     /// Roles that change clients. Developers only change their own.

@@ -286,6 +286,7 @@ impl SourceEntry {
             state: UserState::Enabled,
             created_at: now,
             updated_at: now,
+            audit_filters: Vec::new(),
         }
     }
 

@@ -206,6 +206,21 @@ pub struct User {
     pub created_at: UnixTime,
     /// Time of the last change of the profile, as in the claim `updated_at`.
     pub updated_at: UnixTime,
+    /// Filters of the audit log that the user has saved in the console, at most
+    /// [`MAX_SAVED_FILTERS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit_filters: Vec<SavedFilter>,
+}
+
+/// Maximum number of saved filters of a user.
+pub const MAX_SAVED_FILTERS: usize = 20;
+
+/// Saved filter of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFilter {
+    pub name: String,
+    /// Filter as the query of the page.
+    pub query: String,
 }
 
 impl Serialize for User {
@@ -369,6 +384,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
+            audit_filters: Vec::new(),
         }
     }
 

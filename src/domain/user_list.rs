@@ -458,6 +458,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: UnixTime::from_seconds(number.into()),
             updated_at: NOW,
+            audit_filters: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Only this crate and `app::server` use Pingora.
 
+mod body_stream;
 mod listen;
 mod monitoring;
 pub mod navigation;
@@ -27,6 +28,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, request};
 
+pub use self::body_stream::{BodyParts, BodySender, BodyStream, Incomplete};
 pub use self::listen::certificate::check_token_certificate;
 pub use self::listen::challenges::{ChallengeAnswer, Challenges};
 pub use self::listen::head::check as check_head;

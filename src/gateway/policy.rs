@@ -558,6 +558,7 @@ mod tests {
             state: UserState::Enabled,
             created_at: TIME,
             updated_at: TIME,
+            audit_filters: Vec::new(),
         }
     }
 

@@ -96,8 +96,9 @@ fn colours(accent: Accent) -> String {
     let strong = accent.strong();
     format!(
         ":root {{ --accent: {}; --accent-strong: {}; }}\n\
-         @media (prefers-color-scheme: dark) {{ :root {{ --accent: {}; --accent-strong: {}; }} }}\n",
-        accent.light, strong.light, accent.dark, strong.dark,
+         @media (prefers-color-scheme: dark) {{ :root {{ --accent: {}; --accent-strong: {}; }} }}\n\
+         .light {{ --accent: {}; }}\n.dark {{ --accent: {}; }}\n",
+        accent.light, strong.light, accent.dark, strong.dark, accent.light, accent.dark,
     )
 }
 

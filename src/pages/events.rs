@@ -50,7 +50,8 @@ pub struct ActivityPage<'a> {
 }
 
 /// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
-/// `address`, `from`, `to` and `zone`.
+/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `name`, `filter` and
+/// `action`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
 pub struct AuditLogPage<'a> {
@@ -65,8 +66,13 @@ pub struct AuditLogPage<'a> {
     pub csv: &'a str,
     /// URL of the same events as NDJSON: one object per line.
     pub ndjson: &'a str,
-    /// Maximum number of events in a file.
-    pub most_exported: u64,
+    pub csrf: &'a str,
+    /// The user's saved filters: names and URLs.
+    pub filters: &'a [(&'a str, String)],
+    /// Filter of the page as a query, to save it. `None` without a filter.
+    pub filter: Option<&'a str>,
+    /// Live view. `None` on older pages.
+    pub live: Option<&'a LiveView>,
     /// Kind to filter by, or empty.
     pub kind: &'a str,
     /// User to filter by, as typed, or empty.
@@ -91,7 +97,20 @@ pub struct AuditLogPage<'a> {
     pub faults: &'a [AuditField],
 }
 
-/// Field of the audit log's form.
+/// Links of the live view of the audit log.
+#[derive(Debug)]
+pub struct LiveView {
+    /// URL that starts it.
+    pub start: String,
+    /// URL that the browser loads next. `None` if the live view is off.
+    pub next: Option<String>,
+    /// Whether it has ended after its last reload.
+    pub is_over: bool,
+    /// Interval in seconds.
+    pub seconds: u64,
+}
+
+/// Field of the audit log's forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditField {
     User,
@@ -101,6 +120,10 @@ pub enum AuditField {
     To,
     /// The client address is invalid.
     Address,
+    /// The name of a filter to save is invalid.
+    FilterName,
+    /// The user has the maximum number of filters.
+    TooManyFilters,
 }
 
 impl AuditLogPage<'_> {
@@ -128,7 +151,11 @@ impl EventLine {
     fn is_of_others(&self) -> bool {
         matches!(
             self.event.actor,
-            Actor::Administrator(_) | Actor::Developer(_) | Actor::Operator | Actor::ApiToken { .. }
+            Actor::Administrator(_)
+                | Actor::Developer(_)
+                | Actor::UserManager(_)
+                | Actor::Operator
+                | Actor::ApiToken { .. }
         )
     }
 
@@ -137,13 +164,13 @@ impl EventLine {
         party.filter(|party| !party.has_page && party.name.is_some())
     }
 
-    /// Returns the actor. `None` if the actor is an administrator or developer whose name is shown
+    /// Returns the actor. `None` if the actor is a user of the console whose name is shown
     /// separately.
     fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::User => Some(t.actor_person()),
-            Actor::Administrator(_) | Actor::Developer(_) => None,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
@@ -152,8 +179,13 @@ impl EventLine {
         }
     }
 
-    fn is_by_developer(&self) -> bool {
-        matches!(self.event.actor, Actor::Developer(_))
+    /// Returns the role of the actor, if the user is no administrator.
+    fn role(&self, t: &Words) -> Option<Markup> {
+        match self.event.actor {
+            Actor::Developer(_) => Some(t.actor_developer()),
+            Actor::UserManager(_) => Some(t.user_role_manager_short()),
+            _ => None,
+        }
     }
 
     /// Returns the methods of a sign-in, or the app or key that the event concerns. Users see this
@@ -229,6 +261,7 @@ impl Words {
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
             AuditKind::ApiTokenCreated => self.event_api_token_created(),
             AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
+            AuditKind::AuditExported => self.event_audit_exported(),
         }
     }
 }
@@ -303,6 +336,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
 fn membership_words(t: Words, part: &str) -> Option<Markup> {
     let role = |name: &str| match name {
         "admin" => Some(t.user_role_admin_short()),
+        "auditor" => Some(t.user_role_auditor_short()),
         "developer" => Some(t.user_role_developer_short()),
         _ => None,
     };

@@ -71,6 +71,11 @@ pub enum Done {
     ResetLinkSent,
     /// A new signing key was published.
     KeyRotated,
+    /// The configuration was reloaded.
+    Reloaded,
+    /// A filter of the audit log was saved.
+    FilterSaved,
+    FilterDeleted,
     MailRetried,
     MailDeleted,
     ApiTokenRemoved,
@@ -79,7 +84,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 31] = [
+    const ALL: [(Self, &'static str); 34] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -107,6 +112,9 @@ impl Done {
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
+        (Self::Reloaded, "reloaded"),
+        (Self::FilterSaved, "filter-saved"),
+        (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ApiTokenRemoved, "api-token-removed"),
@@ -152,6 +160,9 @@ impl Done {
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
+            Self::Reloaded => t.done_reloaded(),
+            Self::FilterSaved => t.done_filter_saved(),
+            Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ApiTokenRemoved => t.done_api_token_removed(),
@@ -341,6 +352,16 @@ impl Inside<'_> {
     /// Returns whether the page shows the forms that only administrators send.
     pub(super) fn is_for_administrators(&self) -> bool {
         self.console.is_administrator()
+    }
+
+    /// Returns whether the page shows forms that change users.
+    pub(super) fn edits_users(&self) -> bool {
+        self.console.has_any(ConsoleRoles::USER_EDITORS)
+    }
+
+    /// Returns whether the page shows forms that change clients.
+    pub(super) fn edits_clients(&self) -> bool {
+        self.console.has_any(ConsoleRoles::CLIENT_EDITORS)
     }
 
     /// Returns whether the page shows what administrators and auditors read.

@@ -48,7 +48,7 @@ pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
 pub use create_account::CredentialChoice;
 pub use create_account::InvitationPage;
 pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
-pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, Named};
+pub use events::{ActivityPage, AuditField, AuditLogPage, EventLine, LiveView, Named};
 pub use factor::{
     AppEnrolment, EnrolPage, EnrolProblem, EnrolStep, FactorChoice, FactorPage, FactorProblem, KeyEnrolment,
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage,

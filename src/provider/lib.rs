@@ -214,8 +214,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
     page("/console/api-tokens",     Endpoint::Console(Area::ApiTokens),       "console",    GET_POST, Bucket::Pages),
-    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET,      Bucket::Pages),
-    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET,      Bucket::Pages),
+    page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET_POST, Bucket::Pages),
+    page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET_POST, Bucket::Pages),
     page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
     ProviderRoute { cors: false, charged: None, body: api::MAX_BODY_BYTES, ..json("/api/v1/**", Endpoint::Api, "api", API, None) },
 ];

@@ -33,7 +33,7 @@ impl Store {
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         let cookie = cookie.map(|cookie| (cookie.id, cookie.hash()));
-        self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, subject: None, rule: None })))
+        self.guarded(CommitGuard::Page(Mutex::new(PageSession { cookie, ..PageSession::default() })))
     }
 
     /// Sets the user of the page. Returns false if this is not the store of a page.
@@ -51,6 +51,26 @@ impl Store {
     pub fn require(&self, rule: UserRule) {
         if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
             page.lock().unwrap_or_else(PoisonError::into_inner).rule = Some(rule);
+        }
+    }
+
+    /// Requires that each user record that a commit writes satisfies the rule, except for the record of
+    /// the page's user. With [`Store::act_on`], the rule applies to one user before each commit too.
+    ///
+    /// So a user manager changes nobody else, and gives no role or group that the rule excludes,
+    /// whatever the form sends and whatever changes meanwhile. Commits then fail with
+    /// [`StoreError::NotPermitted`].
+    pub fn limit_users(&self, rule: UserRule) {
+        if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
+            page.lock().unwrap_or_else(PoisonError::into_inner).limit = Some(rule);
+        }
+    }
+
+    /// Sets the user on whom the user of the page acts, for [`Store::limit_users`]. Most changes about a
+    /// user do not write the user's record.
+    pub fn act_on(&self, target: Subject) {
+        if let Some(CommitGuard::Page(page)) = self.guard.as_deref() {
+            page.lock().unwrap_or_else(PoisonError::into_inner).target = Some(target);
         }
     }
 
@@ -165,7 +185,7 @@ impl Store {
     /// [`StoreError::SignedOut`] if the guard does not hold, [`StoreError::NotPermitted`] if the user
     /// does not satisfy the rule of the page, [`StoreError::Contended`] while a revocation is open.
     async fn check(&self, guard: &CommitGuard) -> Result<Vec<Expect>, StoreError> {
-        let (session, cookie, subject, rule) = match guard {
+        let (session, cookie, subject, rule, limit) = match guard {
             CommitGuard::Credentials { subject, password } => {
                 let user = self.user_record(*subject).await?.ok_or(StoreError::SignedOut)?;
                 let is_same = CredentialMark::for_user(&user.value, 0).password == *password;
@@ -176,11 +196,12 @@ impl Store {
                 };
             }
             CommitGuard::Token(token) => return self.check_token(token).await,
-            CommitGuard::Code { session, subject } => (*session, None, *subject, None),
+            CommitGuard::Code { session, subject } => (*session, None, *subject, None, None),
             CommitGuard::Page(page) => {
-                let PageSession { cookie, subject, rule } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let PageSession { cookie, subject, rule, limit, target } =
+                    page.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let ((session, cookie), subject) = cookie.zip(subject).ok_or(StoreError::SignedOut)?;
-                (session, Some(cookie), subject, rule)
+                (session, Some(cookie), subject, rule, limit.zip(target))
             }
         };
         let keys = [table::session(session), table::user(subject)];
@@ -201,7 +222,12 @@ impl Store {
         if cookie.is_some() && self.has_open_revocation(subject).await? {
             return Err(StoreError::Contended);
         }
-        Ok(vec![session.unchanged(), user.unchanged()])
+        let mut expect = vec![session.unchanged(), user.unchanged()];
+        if let Some((limit, target)) = limit.filter(|(_, target)| *target != subject) {
+            let target = self.user_record(target).await?.filter(|target| limit.holds(&target.value));
+            expect.push(target.ok_or(StoreError::NotPermitted)?.unchanged());
+        }
+        Ok(expect)
     }
 }
 
@@ -244,7 +270,8 @@ pub(super) enum CommitGuard {
 }
 
 impl CommitGuard {
-    /// Checks that the user of the page still satisfies the rule after these changes.
+    /// Checks that the user of the page still satisfies the rule after these changes, and that the
+    /// records of other users satisfy the limit.
     ///
     /// # Errors
     /// [`StoreError::NotPermitted`] if not.
@@ -254,9 +281,22 @@ impl CommitGuard {
             Self::Token(token) => return token.check_changes(changes),
             Self::Code { .. } | Self::Credentials { .. } => return Ok(()),
         };
-        let PageSession { subject, rule, .. } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (Some(subject), Some(rule)) = (subject, rule) else { return Ok(()) };
+        let PageSession { subject, rule, limit, .. } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(subject) = subject else { return Ok(()) };
         let key = table::user(subject);
+        if let Some(limit) = limit {
+            let is_other = |changed: &&Key| table::is_user(changed) && **changed != key;
+            if changes.delete.iter().any(|deleted| is_other(&deleted)) {
+                return Err(StoreError::NotPermitted);
+            }
+            for (other, value) in changes.put.iter().filter(|(put, _)| is_other(&put)) {
+                let next: Loaded<User> = record::decode(other, value.clone())?;
+                if !limit.holds(&next.value) {
+                    return Err(StoreError::NotPermitted);
+                }
+            }
+        }
+        let Some(rule) = rule else { return Ok(()) };
         if changes.delete.contains(&key) {
             return Err(StoreError::NotPermitted);
         }
@@ -365,7 +405,7 @@ impl fmt::Debug for UserRule {
 }
 
 /// Session and user of a request to a page.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PageSession {
     /// Current cookie. The request itself may renew it.
     pub(super) cookie: Option<(SessionId, SecretHash)>,
@@ -373,4 +413,8 @@ pub(super) struct PageSession {
     pub(super) subject: Option<Subject>,
     /// Rule about the user. `None` if the page only requires that the user is signed in.
     pub(super) rule: Option<UserRule>,
+    /// Rule about other users. `None` if the user of the page may change all of them.
+    pub(super) limit: Option<UserRule>,
+    /// User on whom the user of the page acts.
+    pub(super) target: Option<Subject>,
 }

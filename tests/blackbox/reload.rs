@@ -304,3 +304,45 @@ fn a_stopped_server_cannot_reload() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("no server answers on") && said.contains("admin.sock"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_reloads_the_configuration_in_the_console() {
+    let mut settings = saying("first");
+    settings.sections = "[console]\nenabled = true\n[rate_limits]\ntoken = 70\n".to_owned();
+    let instance = Instance::started(&settings);
+    instance.run(&["user", "set", "anna@example.test", "--role", "admin"]);
+    let (browser, url) = (Browser::new(&instance), instance.url("/console/settings"));
+    let page = browser.go(&url).await;
+    assert!(page.body.contains("id=\"file-same\""), "{page:?}");
+
+    edit(&instance, "token = 70", "token = 71");
+    let page = browser.open(&url).await;
+    assert!(page.body.contains("id=\"file-changed\"") && page.body.contains("rate_limits.token"), "{page:?}");
+    let plan = browser.submit(&page, &[("action", "reload")]).await;
+    assert!(plan.body.contains("<code>70</code>") && plan.body.contains("<code>71</code>"), "{plan:?}");
+    // The administrator has not confirmed this content.
+    edit(&instance, "token = 71", "token = 72");
+    let plan = browser.submit(&plan, &[("sure", "yes")]).await;
+    assert!(plan.body.contains("id=\"reload-meanwhile\"") && plan.body.contains("<code>72</code>"), "{plan:?}");
+    let page = browser.submit(&plan, &[("sure", "yes")]).await;
+    assert!(page.body.contains("id=\"reload-changed\"") && page.body.contains("id=\"file-same\""), "{page:?}");
+    let page = browser.open(&instance.url("/console/settings?section=rate_limits")).await;
+    assert!(page.body.contains("<code>72</code>"), "{page:?}");
+    assert!(instance.run(&["reload"]).ends_with("no changes\n"));
+
+    // A change that needs a restart is refused, and changes nothing.
+    edit(&instance, "[console]", "[login]\npassword_threads = 1\n[console]");
+    let page = browser.submit(&browser.open(&url).await, &[("action", "reload")]).await;
+    assert!(page.body.contains("id=\"needs-restart\"") && page.body.contains("login.password_threads"), "{page:?}");
+    edit(&instance, "issuer = ", "issuerr = ");
+    let page = browser.open(&url).await;
+    assert!(page.body.contains("id=\"file-faulty\"") && page.body.contains("issuerr"), "{page:?}");
+
+    // The export comes in parts over the network, and has the reloads with their actors.
+    edit(&instance, "issuerr = ", "issuer = ");
+    let export = instance.url("/console/audit/export?format=ndjson&kind=configuration_reloaded");
+    let file = browser.get(&export).await;
+    assert_eq!(file.headers.get("transfer-encoding").unwrap(), "chunked", "{file:?}");
+    let actors: Vec<bool> = file.body.lines().map(|line| line.contains("administrator")).collect();
+    assert_eq!(actors, [false, true], "{file:?}");
+}

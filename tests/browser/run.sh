@@ -63,6 +63,9 @@ mode = "open"
 enabled = true
 [api]
 enabled = true
+[[console.user_manager]]
+group = "destek"
+manages = ["öğrenciler", "çalışanlar"]
 [factors]
 groups = { zorunlu = "2" }
 enrol_by = "2999-12-31"
@@ -141,6 +144,13 @@ for lane in en-script tr-script tr-plain; do
     sealgate user add "ikiadim.$lane@example.test" --name "İki Adım" --password-stdin <<<"$PASSWORD" >/dev/null
     sealgate user add "zorunlu.$lane@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \
         <<<"$PASSWORD" >/dev/null
+    # An auditor, a user manager, and a user whom the manager manages.
+    sealgate user add "denetci.$lane@example.test" --name "Deniz Denetçi" --role auditor --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+    sealgate user add "sorumlu.$lane@example.test" --name "Mert Sorumlu" --group destek --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+    sealgate user add "ogrenci.$lane@example.test" --name "Mia Öğrenci" --group öğrenciler --group kulüp \
+        --password-stdin <<<"$PASSWORD" >/dev/null
 done
 for mode in script plain; do
     sealgate user add "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \

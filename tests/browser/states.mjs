@@ -45,8 +45,12 @@ async function post(page, address, fields, submit) {
 /// the sign-in renews the session, and the cookie of the shared session would become invalid for
 /// the other states.
 async function fresh(page, lane, address) {
+  await freshAs(page, first(lane), address);
+}
+
+async function freshAs(page, email, address) {
   await page.goto(address);
-  await signIn(page, first(lane));
+  await signIn(page, email);
   await page.waitForURL(address);
 }
 
@@ -217,6 +221,22 @@ async function tryClient(page, lane) {
   await page.click("#client-test-start");
   await page.click("#consent-allow");
   await page.waitForSelector("[role=status].done");
+}
+
+/// Opens the page of a user as the auditor, who reads it without forms.
+async function readPerson(page, lane) {
+  await freshAs(page, `denetci.${lane}@example.test`, `${ISSUER}/console/users`);
+  await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(second(lane))}`);
+  await page.click("a.name");
+  await page.waitForSelector("#user-groups");
+}
+
+/// Opens the page of a managed user as the user manager, who changes only the managed groups.
+async function managePerson(page, lane) {
+  await freshAs(page, `sorumlu.${lane}@example.test`, `${ISSUER}/console/users`);
+  await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(`ogrenci.${lane}@example.test`)}`);
+  await page.click("a.name");
+  await page.waitForSelector("#member1");
 }
 
 async function person(page, email) {
@@ -557,6 +577,8 @@ export const STATES = [
   { name: "console-user-invitation-withdrawn", as: "nobody", show: withdrawInConsole },
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "nobody", show: addPerson },
+  { name: "console-user-auditor", as: "nobody", show: readPerson },
+  { name: "console-user-manager", as: "nobody", show: managePerson },
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
   {
     name: "console-user-confirm", as: "nobody",
@@ -619,6 +641,17 @@ export const STATES = [
   { name: "console-user-own", as: "first", show: (page, lane) => person(page, first(lane)) },
   { name: "console-keys", as: "first", show: at(`${ISSUER}/console/keys`) },
   { name: "console-settings", as: "first", show: at(`${ISSUER}/console/settings`) },
+  { name: "console-settings-section", as: "first", show: at(`${ISSUER}/console/settings?section=pages`) },
+  { name: "console-settings-list", as: "first", show: at(`${ISSUER}/console/settings?section=app`) },
+  { name: "console-settings-found", as: "first", show: at(`${ISSUER}/console/settings?find=seconds`) },
+  {
+    name: "console-settings-reload", as: "first",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/settings`);
+      await page.click("#reload");
+      await page.waitForSelector("#confirm");
+    },
+  },
   { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
   { name: "console-app", as: "first", show: at(`${ISSUER}/console/apps/legacy`) },
   {
@@ -648,6 +681,7 @@ export const STATES = [
       await page.click(".event summary >> nth=0");
     },
   },
+  { name: "console-audit-live", as: "first", show: at(`${ISSUER}/console/audit?kind=signed_in&live=0`) },
   { name: "console-audit-wrong", as: "first", show: at(`${ISSUER}/console/audit?person=nobody&from=x`) },
   { name: "console-forbidden", as: "second", status: 403, show: at(`${ISSUER}/console`) },
   { name: "error-unknown-client", as: "nobody", status: 400, show: at(authorize({ client_id: "stranger" })) },

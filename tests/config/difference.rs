@@ -201,6 +201,8 @@ const RELOADABLE: [&str; 68] = [
     "console.enabled",
     "console.developers",
     "console.admins",
+    "console.auditors",
+    "console.user_manager",
     "console.sign_in_seconds",
     "api.enabled",
     "log.filter",

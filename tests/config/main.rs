@@ -5,6 +5,7 @@ mod acme;
 mod apps;
 mod clients;
 mod cluster;
+mod console;
 mod contents;
 mod difference;
 mod directories;

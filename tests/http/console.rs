@@ -25,7 +25,10 @@ mod once;
 mod overview;
 mod owners;
 mod reset_link;
+mod roles;
+mod settings;
 mod user_list;
+mod user_manager;
 mod user_profile;
 mod without_address;
 
@@ -65,7 +68,7 @@ const ADMINISTRATORS: [&str; 12] = [
 ];
 
 /// Parts of the paths of pages with forms that are sent to the same path.
-const FORMS: [&str; 5] = ["/new", "name=", "/keys", "/check", "/mail"];
+const FORMS: [&str; 6] = ["/new", "name=", "/keys", "/check", "/mail", "/settings"];
 
 /// Returns a provider with Anna as administrator and Ben as developer.
 async fn provider() -> Provider {

@@ -34,7 +34,8 @@ use sealgate_pages::console::{
     UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
 };
 use sealgate_pages::{
-    AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, Named, html,
+    AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, LiveView, Named,
+    html,
 };
 
 use crate::console_operation::operation_pages;
@@ -191,6 +192,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let secret = Some("a secret that was just made");
     let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
         html(&ClientPage {
+            may_change: true,
             inside: inside_of(if own { ConsoleRole::Developer } else { ConsoleRole::Administrator }),
             csrf,
             client,
@@ -250,6 +252,8 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
     let apps = [("mail", "Mail"), ("wiki", title)];
     let page = |apps, fault| {
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside.clone(),
             csrf: sample.csrf,
             user: &user,
@@ -284,6 +288,8 @@ fn profile_page(
     faults: &[UserField],
 ) -> String {
     html(&UserPage {
+        may_change: true,
+        managed: &[],
         inside: inside.clone(),
         csrf: sample.csrf,
         user,
@@ -387,12 +393,34 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let page = |faults| {
         let (email, username, name, groups, roles) = (account, client, person, client, &[Role::Developer].into());
         let invitation = None;
-        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
+        html(&NewUserPage {
+            inside: inside(),
+            csrf,
+            email,
+            username,
+            name,
+            groups,
+            managed: &[],
+            roles,
+            invitation,
+            faults,
+        })
     };
     let inviting = |apps, faults| {
         let (email, username, name, groups, roles) = (account, "", person, "", &[Role::Developer].into());
         let invitation = Some(InvitationForm { apps, app: "wiki" });
-        html(&NewUserPage { inside: inside(), csrf, email, username, name, groups, roles, invitation, faults })
+        html(&NewUserPage {
+            inside: inside(),
+            csrf,
+            email,
+            username,
+            name,
+            groups,
+            managed: &[],
+            roles,
+            invitation,
+            faults,
+        })
     };
     let apps = [("mail", "Mail"), ("wiki", client)];
     add("console-user-new-invite", inviting(&apps, &[]));
@@ -406,6 +434,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let page = |user, own, rows, password, faults| {
         let (link, factors, invitation) = (None, none, UserInvitation::default());
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user,
@@ -442,6 +472,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let factors_page = |factors, own, link| {
         let (user, rows, password, faults) = (&user, &[], None, &[]);
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user,
@@ -471,6 +503,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let invited = |state, until, may_send| {
         let invitation = UserInvitation { state, until, may_send };
         html(&UserPage {
+            may_change: true,
+            managed: &[],
             inside: inside(),
             csrf,
             user: &user,
@@ -676,6 +710,7 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let members = [UserLine { user: member, listed }];
     let page = |members, uses, fault| {
         html(&GroupPage {
+            may_change: true,
             inside: inside(),
             csrf,
             members_csrf: csrf,
@@ -711,7 +746,7 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
 /// Returns the audit log in every state.
 fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
-    let &Sample { client, account, person, .. } = sample;
+    let &Sample { client, account, person, csrf, .. } = sample;
     let mut all = Vec::new();
     let mut add = |name: &str, html: String| all.push((name.to_owned(), html));
 
@@ -741,7 +776,13 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         party: Some(named("c1", client)),
     });
     let chart = SignInChart { periods: vec![(AT, 12, 3), (AT, 0, 0)] };
-    let page = |events, previous, next, faults| {
+    let live = |next: Option<&str>, is_over| LiveView {
+        start: "/console/audit?live=9".to_owned(),
+        next: next.map(str::to_owned),
+        is_over,
+        seconds: 5,
+    };
+    let page = |events, previous, next, faults: &[AuditField], live: Option<LiveView>| {
         html(&AuditLogPage {
             inside: inside(frame, sample, ConsoleRole::Administrator, None),
             events,
@@ -749,7 +790,10 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             next,
             csv: "/console/audit/export?format=csv",
             ndjson: "/console/audit/export?format=ndjson",
-            most_exported: 2500,
+            csrf,
+            filters: &[(account, "/console/audit?kind=keys_changed".to_owned())],
+            filter: (!faults.contains(&AuditField::User)).then_some("kind=keys_changed&zone=0"),
+            live: live.as_ref(),
             address: "192.0.2.7",
             result: "failed",
             reload: "/console/audit?kind=keys_changed",
@@ -764,9 +808,14 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         })
     };
     let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
-    add("console-audit", page(&events, previous, next, &[]));
-    add("console-audit-none", page(&[], None, None, &[]));
-    add("console-audit-wrong", page(&events, previous, next, &[AuditField::User, AuditField::From, AuditField::To]));
+    add("console-audit", page(&events, previous, next, &[], None));
+    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/x"), false))));
+    add("console-audit-none", page(&[], None, None, &[], Some(live(None, true))));
+    let wrong = [AuditField::User, AuditField::From, AuditField::To];
+    add("console-audit-wrong", page(&events, previous, next, &wrong, Some(live(None, false))));
+    for (name, fault) in [("name", AuditField::FilterName), ("full", AuditField::TooManyFilters)] {
+        add(&format!("console-audit-filter-{name}"), page(&events, previous, next, &[fault], None));
+    }
     all
 }
 

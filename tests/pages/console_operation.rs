@@ -1,16 +1,17 @@
 //! Console pages about the installation with sample data: overview, applications, access checks,
 //! keys, e-mail and settings.
 
-use sealgate_config::Access;
+use sealgate_config::{Access, Setting, SettingSource};
 use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
     AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppLine, AppPage, AppsPage,
-    CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, KeyPlanPage,
-    KeysPage, LimitLine, MailLine, MailPage, MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage,
-    OverviewWarning, RefusalLine, RuleLine, SettingsPage, SignInChart,
+    CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, ElementLink,
+    FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm, NewAppPage,
+    NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RuleLine, SectionLink, SettingChange,
+    SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
 use sealgate_pages::{Frame, Named, html};
 
@@ -51,7 +52,7 @@ type Pages = Vec<(String, String)>;
 
 /// Returns the pages in every state.
 pub(crate) fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
-    let parts = [key_pages, overview_pages, app_pages, check_pages, mail_pages, api_token_pages];
+    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages, api_token_pages];
     parts.iter().flat_map(|pages| pages(frame, sample)).collect()
 }
 
@@ -77,36 +78,118 @@ fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         active.clone(),
         key(None, None, None),
     ];
-    let page = |keys: &[serde_json::Value], next_rotation, problem| {
-        html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, next_rotation, problem })
+    let page = |keys: &[serde_json::Value], algorithms: &[(&'static str, _, bool)], problem| {
+        let algorithm = |(name, next_rotation, is_rotating)| KeyAlgorithm { name, next_rotation, is_rotating };
+        let algorithms: Vec<KeyAlgorithm> = algorithms.iter().copied().map(algorithm).collect();
+        html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, algorithms: &algorithms, problem })
     };
-    add("console-keys", page(&keys, Some(AT), None));
-    add("console-keys-quiet", page(std::slice::from_ref(&active), None, Some(sample.person)));
-    add("console-keys-rotating", page(&[active, key(Some(at + 60), None, None)], None, None));
+    add("console-keys", page(&keys, &[("RS256", Some(AT), false), ("ES256", None, true)], None));
+    let quiet = [("RS256", None, false)];
+    add("console-keys-quiet", page(std::slice::from_ref(&active), &quiet, Some(sample.person)));
+    let rotating = [active, key(Some(at + 60), None, None)];
+    add("console-keys-rotating", page(&rotating, &[("RS256", None, true)], None));
     for (name, active_key, waiting_key) in
         [("first", None, None), ("next", Some(KID), None), ("waiting", Some(KID), Some(KID))]
     {
         let fields = [("action", "rotate"), ("once", "0nce")];
         let (activate_at, remove_at) = (AT, AT);
-        let page =
-            KeyPlanPage { inside: inside(), csrf, active_key, waiting_key, activate_at, remove_at, fields: &fields };
+        let algorithm = active_key.map(|_| "ES256");
+        let page = KeyPlanPage {
+            inside: inside(),
+            csrf,
+            algorithm,
+            active_key,
+            waiting_key,
+            activate_at,
+            remove_at,
+            fields: &fields,
+        };
         add(&format!("console-key-plan-{name}"), html(&page));
     }
-    let limits = [
-        LimitLine { path: Some("/oauth/token"), limit: Some(50), by_credential: true },
-        LimitLine { path: Some("/oauth/jwks"), limit: None, by_credential: false },
-        LimitLine { path: None, limit: Some(1), by_credential: false },
+    all
+}
+
+fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let (csrf, person) = (sample.csrf, sample.person);
+    let mut all = Vec::new();
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let sections = [("server", 3, None), ("app", 9, Some(2)), ("log", 0, None)]
+        .map(|(name, set, elements)| SectionLink { name, set, elements });
+    let lines = || vec![person.to_owned()];
+    for (name, state, is_refused) in [
+        ("same", FileState::Same, false),
+        ("faulty", FileState::Faulty(lines()), false),
+        ("changed", FileState::Changed { reloadable: lines(), restart: lines() }, false),
+        ("refused", FileState::Changed { reloadable: Vec::new(), restart: lines() }, true),
+    ] {
+        let home = SettingsHome {
+            file: person,
+            loaded_at: AT,
+            state: &state,
+            is_refused,
+            changed: if is_refused { &[] } else { &[person] },
+            may_reload: name != "same",
+            sections: &sections,
+            issuer: "https://id.example.com",
+        };
+        let page = SettingsPage { inside: inside(), csrf, find: "", home: Some(&home), list: None };
+        all.push((format!("console-settings-{name}"), html(&page)));
+    }
+    let sources = [
+        SettingSource::File { line: 7 },
+        SettingSource::Hidden { line: 8 },
+        SettingSource::Default,
+        SettingSource::Computed,
+        SettingSource::Unset,
     ];
-    let settings = SettingsPage {
-        inside: inside(),
-        issuer: "https://id.example.com",
-        limits: &limits,
-        sign_ins: Some(600),
-        failures_per_account: 10,
-        failures_per_address: 50,
-        window_minutes: 15,
-    };
-    add("console-settings", html(&settings));
+    let settings = sources.map(|source| Setting {
+        section: "pages",
+        element: None,
+        path: person.to_owned(),
+        value: (!matches!(source, SettingSource::Hidden { .. } | SettingSource::Unset)).then(|| person.to_owned()),
+        source,
+        default: Some("\"Sealgate\""),
+        description: "Name of the operator.",
+        needs_restart: source == SettingSource::Default,
+    });
+    let settings: Vec<&Setting> = settings.iter().collect();
+    let elements =
+        [true, false].map(|is_current| ElementLink { name: person.to_owned(), address: "/x".to_owned(), is_current });
+    for (name, section, lines) in
+        [("list", Some("pages"), &settings[..]), ("found", None, &settings), ("none", None, &[][..])]
+    {
+        let list = SettingsList {
+            section,
+            elements: if section.is_some() { &elements } else { &[] },
+            lines,
+            total: lines.len() as u64,
+            first: 1,
+            previous: section,
+            next: section,
+        };
+        let page = SettingsPage { inside: inside(), csrf, find: person, home: None, list: Some(&list) };
+        all.push((format!("console-settings-{name}"), html(&page)));
+    }
+    for (name, names, node, has_changed) in
+        [("reload", &[person][..], Some(person), true), ("reload-nothing", &[], None, false)]
+    {
+        let changes = [(None, Some(person)), (Some(person), None)].map(|(before, after)| SettingChange {
+            key: person.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        });
+        let page = ReloadPage {
+            inside: inside(),
+            csrf,
+            node,
+            names,
+            changes: if names.is_empty() { &[] } else { &changes },
+            more: names.len() as u64,
+            has_changed,
+            fields: &[("action", "reload")],
+        };
+        all.push((format!("console-settings-{name}"), html(&page)));
+    }
     all
 }
 
@@ -123,6 +206,13 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::CertificateExpired(text.clone()),
         OverviewWarning::CertificateExpires(text.clone(), 3),
         OverviewWarning::ReloadRefused,
+        OverviewWarning::ClockNotSynchronized,
+        OverviewWarning::DiskReadOnly,
+        OverviewWarning::DiskFull,
+        OverviewWarning::DiskLow(512),
+        OverviewWarning::FewInodes,
+        OverviewWarning::NeverBackedUp,
+        OverviewWarning::OldBackup(9),
         OverviewWarning::Configuration(text.clone()),
     ];
     let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };

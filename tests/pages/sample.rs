@@ -142,6 +142,7 @@ impl Sample {
             state: UserState::Enabled,
             created_at: AT,
             updated_at: AT,
+            audit_filters: Vec::new(),
         }
     }
 

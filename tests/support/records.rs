@@ -71,6 +71,7 @@ pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User
         state: UserState::Enabled,
         created_at: now,
         updated_at: now,
+        audit_filters: Vec::new(),
     }
 }
 

@@ -9,19 +9,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::server::ServerState;
 use super::{Finding, Topic};
 use sealgate_config::{CertificateKey, Config, StoreConfig};
+use sealgate_core::health::{LOW_FREE_FILES, OLD_BACKUP, low_free_bytes};
 use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
 
-/// Free space below which the disk is reported as nearly full: in bytes, and as a multiple of
-/// `store.reserve_bytes`.
-const LOW_FREE_BYTES: u64 = 1 << 30;
-const LOW_FREE_RESERVES: u64 = 4;
-const LOW_FREE_FILES: u64 = 1000;
 /// Mean duration of a batch of commits at which the disk is reported as slow.
 const SLOW_COMMIT_MILLISECONDS: f64 = 250.0;
-/// Age at which a backup is reported as old.
-const OLD_BACKUP: Duration = Duration::from_hours(7 * 24);
 /// Mount options of file systems without disk barriers.
 const WITHOUT_BARRIERS: [&str; 2] = ["nobarrier", "barrier=0"];
 /// Maximum number of checked files in a directory.
@@ -73,7 +67,7 @@ pub(super) fn disk(config: &Config, state: &ServerState) -> Vec<Finding> {
         problem(format!(
             "{free} MiB are free at {directory}, less than store.reserve_bytes, so sign-ins are refused: free some space"
         ));
-    } else if free_bytes < LOW_FREE_BYTES.max(store.reserve_bytes.saturating_mul(LOW_FREE_RESERVES)) {
+    } else if free_bytes < low_free_bytes(store) {
         findings
             .push(Finding::warning(Topic::Disk, format!("only {free} MiB are free at {directory}: free some space")));
     }

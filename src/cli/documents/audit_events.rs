@@ -89,5 +89,8 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
         AuditKind::ApiTokenCreated => "a token for the admin API was created; the detail has its ID, scopes and expiry",
         AuditKind::ApiTokenRevoked => "a token for the admin API was removed; the detail has its ID",
+        AuditKind::AuditExported => {
+            "a user of the console began an export of the audit log; the detail gives the format and the filter"
+        }
     }
 }

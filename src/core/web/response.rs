@@ -17,7 +17,7 @@ use crate::web::context::RequestContext;
 use sealgate_domain::limiter::RateLimitStatus;
 use sealgate_domain::oauth::authorize::AuthorizationRedirect;
 use sealgate_domain::redirect_uri;
-use sealgate_edge::LoggedReason;
+use sealgate_edge::{BodyStream, LoggedReason};
 use sealgate_pages as page;
 use sealgate_pages::{Asset, LOGO_POLICY, Pages, ReturnFormPage, html};
 
@@ -150,6 +150,13 @@ impl Response {
             .with(ACCESS_CONTROL_ALLOW_METHODS, &names.join(", "))
             .with(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS)
             .with(ACCESS_CONTROL_MAX_AGE, "600")
+    }
+
+    /// Sends the body in parts.
+    #[must_use]
+    pub fn stream(mut self, body: BodyStream) -> Self {
+        self.0.extensions_mut().insert(body);
+        self
     }
 
     /// Replaces the body.

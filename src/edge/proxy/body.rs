@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, response};
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
+use crate::body_stream::{BodyStream, Incomplete};
 use crate::proxy::fields::refused;
 use crate::request_id::REQUEST_ID;
 
@@ -29,6 +30,10 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of empty pieces that are read while waiting for the end of a body.
 const MAX_EMPTY_PIECES: usize = 8;
+
+/// Error of a response whose streamed body was not completed. The connection must end without the end
+/// of the body.
+pub(crate) const INCOMPLETE_BODY: ErrorType = ErrorType::Custom("IncompleteBody");
 
 /// Reason why the body of a request could not be read.
 #[derive(Debug)]
@@ -166,17 +171,20 @@ pub(crate) fn expects_continue(session: &ServerSession) -> bool {
 
 /// Writes a complete response.
 ///
-/// Always sends `Content-Length`, so that the connection can be reused. Ignores the framing fields
-/// of `response`.
+/// Sends `Content-Length`, so that the connection can be reused, unless the extensions have a
+/// [`BodyStream`]. Ignores the framing fields of `response`.
 ///
 /// # Errors
-/// If the client has disconnected.
+/// If the client has disconnected, or the front has not completed a streamed body.
 pub(crate) async fn respond(
     session: &mut ServerSession,
     response: Response<Bytes>,
     request_id: Option<&HeaderValue>,
 ) -> Result<()> {
-    let (parts, body) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
+    if let Some(stream) = parts.extensions.remove::<BodyStream>() {
+        return Box::pin(respond_in_parts(session, parts, &stream, request_id)).await;
+    }
     let mut head = ResponseHeader::build_no_case(parts.status, Some(parts.headers.len() + 2))?;
     for (name, value) in &parts.headers {
         if ![CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH].contains(name) {
@@ -193,6 +201,46 @@ pub(crate) async fn respond(
     session.write_response_header(Box::new(head)).await.map_err(Error::into_down)?;
     let sent = if has_body && session.req_header().method != Method::HEAD { body } else { Bytes::new() };
     session.write_response_body(sent, true).await.map_err(Error::into_down)
+}
+
+/// Writes a response whose body comes in parts.
+async fn respond_in_parts(
+    session: &mut ServerSession,
+    parts: response::Parts,
+    stream: &BodyStream,
+    request_id: Option<&HeaderValue>,
+) -> Result<()> {
+    let mut head = ResponseHeader::build_no_case(parts.status, Some(parts.headers.len() + 2))?;
+    for (name, value) in &parts.headers {
+        if ![CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH].contains(name) {
+            head.append_header(name, value)?;
+        }
+    }
+    match session.req_header().version {
+        Version::HTTP_11 => head.insert_header(TRANSFER_ENCODING, "chunked")?,
+        // The end of the connection is the end of the body.
+        version if version < Version::HTTP_11 => session.set_keepalive(None),
+        _ => {}
+    }
+    if let Some(id) = request_id {
+        head.insert_header(REQUEST_ID, id)?;
+    }
+    let is_head = session.req_header().method == Method::HEAD;
+    session.write_response_header(Box::new(head)).await.map_err(Error::into_down)?;
+    let Some(mut body) = stream.take().filter(|_| !is_head) else {
+        return session.write_response_body(Bytes::new(), true).await.map_err(Error::into_down);
+    };
+    loop {
+        match body.next().await {
+            Ok(Some(part)) => session.write_response_body(part, false).await.map_err(Error::into_down)?,
+            Ok(None) => return session.write_response_body(Bytes::new(), true).await.map_err(Error::into_down),
+            Err(Incomplete) => {
+                // Without the last chunk, the client knows that the body is incomplete.
+                session.set_keepalive(None);
+                return Err(Error::new_down(INCOMPLETE_BODY));
+            }
+        }
+    }
 }
 
 /// Returns whether responses with this status never have a body, for every method.

@@ -26,7 +26,9 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorSource, ErrorType, Result};
 
-use super::body::{BodyFault, close_http1, discard_short_body, linger, read_body, refuse_body, respond};
+use super::body::{
+    BodyFault, INCOMPLETE_BODY, close_http1, discard_short_body, linger, read_body, refuse_body, respond,
+};
 use super::client_address::{ForwardedClient, client_address, peer};
 use super::compression::Compressor;
 use super::exchange::{Exchange, Lengths, answer_length, is_event_stream, may_be_long_lived};
@@ -866,9 +868,10 @@ impl ProxyHttp for Proxy {
         let status = session.response_written().map(|head| head.status);
         let lengths = Lengths { request: session.body_bytes_read() as u64, response: session.body_bytes_sent() as u64 };
         exchange.finish(request, status, lengths);
-        // A truncated response of an upstream must not be ended like a complete one.
-        let whole = error.is_none() || exchange.answered_by != AnsweredBy::Upstream;
-        if whole && status.is_some() {
+        // A truncated response must not be ended like a complete one.
+        let is_cut = error
+            .is_some_and(|error| exchange.answered_by == AnsweredBy::Upstream || *error.etype() == INCOMPLETE_BODY);
+        if !is_cut && status.is_some() {
             if session.is_http2() {
                 Box::pin(linger(session)).await;
             }

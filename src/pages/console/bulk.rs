@@ -65,6 +65,10 @@ pub enum BulkSkip {
     Unknown,
     /// The user was deleted in the meantime.
     Deleted,
+    /// The user manager does not manage the user.
+    NotManaged,
+    /// Without the group, the user would be in none of the groups that the user manager manages.
+    LastGroup,
     /// The rules of the command refused the change, because the user has changed in the meantime.
     Refused,
     /// The server failed before or at this user.
@@ -72,7 +76,7 @@ pub enum BulkSkip {
 }
 
 impl BulkSkip {
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Own, "own"),
         (Self::Unchanged, "unchanged"),
         (Self::Directory, "directory"),
@@ -81,6 +85,8 @@ impl BulkSkip {
         (Self::CannotInvite, "cannot-invite"),
         (Self::Unknown, "unknown"),
         (Self::Deleted, "deleted"),
+        (Self::NotManaged, "not-managed"),
+        (Self::LastGroup, "last-group"),
         (Self::Refused, "refused"),
         (Self::Failed, "failed"),
     ];
@@ -106,6 +112,8 @@ pub enum BulkFault {
     },
     /// The name of the group is invalid.
     Group,
+    /// The user manager does not manage the group.
+    OtherGroup,
 }
 
 /// User in the question or in the result.
@@ -182,6 +190,8 @@ impl Words {
             BulkSkip::CannotInvite => self.bulk_cannot_invite(),
             BulkSkip::Unknown => self.bulk_unknown(),
             BulkSkip::Deleted => self.bulk_deleted(),
+            BulkSkip::NotManaged => self.bulk_not_managed(),
+            BulkSkip::LastGroup => self.bulk_last_group(),
             BulkSkip::Refused => self.bulk_refused(),
             BulkSkip::Failed => self.bulk_failed(),
         }
@@ -219,6 +229,7 @@ impl BulkPage<'_> {
             BulkFault::NoUsers => t.bulk_no_users(),
             BulkFault::TooMany { most } => t.bulk_too_many(*most),
             BulkFault::Group => t.bulk_group_wrong(),
+            BulkFault::OtherGroup => t.bulk_other_group(),
         }
     }
 

@@ -102,6 +102,8 @@ pub struct ClientPage<'a> {
     pub csrf: &'a str,
     pub client: &'a Client,
     pub form: &'a ClientForm,
+    /// Whether the signed-in user may change the client. Otherwise the page has no forms.
+    pub may_change: bool,
     /// Whether the signed-in administrator or developer may enable the client. Only an administrator may enable a client that an
     /// administrator disabled.
     pub may_enable: bool,
@@ -149,6 +151,11 @@ impl ClientPage<'_> {
 
     fn has_unusable_keys(&self) -> bool {
         self.refused == Some(ClientRefusal::UnusableKeys)
+    }
+
+    /// Returns whether the page has the forms that change the client.
+    fn is_editable(&self) -> bool {
+        self.may_change && !self.client.from_configuration
     }
 
     /// Returns the URL of the client's key set, or the workload that authenticates as the client.

@@ -77,6 +77,8 @@ pub struct GroupPage<'a> {
     pub skipped: usize,
     pub total: usize,
     pub uses: &'a [GroupUse<'a>],
+    /// Whether the page has the forms about members.
+    pub may_change: bool,
     /// Whether a directory has put a member that the page shows into the group.
     pub is_of_directory: bool,
     /// URL of this page of members.

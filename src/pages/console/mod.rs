@@ -1,5 +1,4 @@
-//! Console pages for developers and administrators. This module has the pages about signing keys and
-//! settings.
+//! Console pages for developers and administrators. This module has the pages about signing keys.
 
 mod api_tokens;
 mod apps;
@@ -13,6 +12,7 @@ mod invite;
 mod mail;
 mod overview;
 mod roles;
+mod settings;
 mod snippets;
 mod user_list;
 mod users;
@@ -37,6 +37,9 @@ pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, G
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use settings::{
+    ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,
+};
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,
@@ -52,10 +55,20 @@ pub struct KeysPage<'a> {
     /// Keys, oldest first.
     pub ring: &'a KeyRing,
     pub now: UnixTime,
-    /// Next automatic rotation.
-    pub next_rotation: Option<UnixTime>,
+    /// Configured algorithms.
+    pub algorithms: &'a [KeyAlgorithm],
     /// Reason why a rotation failed.
     pub problem: Option<&'a str>,
+}
+
+/// Algorithm with its own keys and schedule.
+#[derive(Debug)]
+pub struct KeyAlgorithm {
+    pub name: &'static str,
+    /// Next automatic rotation.
+    pub next_rotation: Option<UnixTime>,
+    /// Whether a published key signs next.
+    pub is_rotating: bool,
 }
 
 /// Page with the plan of a rotation, which asks for confirmation.
@@ -64,6 +77,8 @@ pub struct KeysPage<'a> {
 pub struct KeyPlanPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
+    /// Algorithm of the keys, if there are several.
+    pub algorithm: Option<&'a str>,
     /// Key that signs until the new key does.
     pub active_key: Option<&'a str>,
     /// Key that is already published and waits for its activation.
@@ -80,10 +95,8 @@ impl KeysPage<'_> {
         self.ring.next_change(self.now)
     }
 
-    /// Returns whether the ring already has a key that signs next.
-    fn is_rotating(&self) -> bool {
-        let now = self.ring.at(self.now);
-        self.ring.own().any(|key| key.activate_at.is_some_and(|at| at > now))
+    fn has_algorithms(&self) -> bool {
+        self.algorithms.len() > 1
     }
 
     fn state(&self, key: &KeyLife) -> Markup {
@@ -104,33 +117,4 @@ impl KeysPage<'_> {
         let remove = key.remove_at.map(|at| t.key_remove_at(t.moment(&at)));
         std::iter::once(published).chain(activate).chain(retire).chain(remove)
     }
-}
-
-/// Page with the provider's addresses and the rate limits.
-#[derive(Template)]
-#[template(path = "console/settings.html")]
-pub struct SettingsPage<'a> {
-    pub inside: Inside<'a>,
-    pub issuer: &'a str,
-    /// Limits of requests per minute.
-    pub limits: &'a [LimitLine<'a>],
-    /// Number of sign-ins that an address may start per minute. `None` if unlimited.
-    pub sign_ins: Option<u64>,
-    /// Maximum number of wrong passwords per account in the window.
-    pub failures_per_account: u64,
-    /// Maximum number of wrong passwords per client address in the window.
-    pub failures_per_address: u64,
-    /// Duration of the window for wrong passwords, in minutes.
-    pub window_minutes: u64,
-}
-
-/// Rate limit of one endpoint.
-#[derive(Debug, Clone, Copy)]
-pub struct LimitLine<'a> {
-    /// Paths that the limit applies to. `None` for all other paths.
-    pub path: Option<&'a str>,
-    /// Requests per minute. `None` if unlimited.
-    pub limit: Option<u64>,
-    /// Whether requests are counted by client or token. Otherwise they are counted by address.
-    pub by_credential: bool,
 }

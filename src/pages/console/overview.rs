@@ -68,6 +68,16 @@ pub enum OverviewWarning {
     CertificateExpires(String, u64),
     /// The last reload was refused.
     ReloadRefused,
+    ClockNotSynchronized,
+    DiskReadOnly,
+    /// Sign-ins are refused.
+    DiskFull,
+    /// The free space is low, in mebibytes.
+    DiskLow(u64),
+    FewInodes,
+    NeverBackedUp,
+    /// Age of the last backup in days.
+    OldBackup(u64),
     /// Warning of `sealgate check` about the configuration.
     Configuration(String),
 }
@@ -92,6 +102,13 @@ impl OverviewPage<'_> {
             OverviewWarning::CertificateExpired(file) => t.overview_certificate_expired(file),
             OverviewWarning::CertificateExpires(file, days) => t.overview_certificate_expires(days, file),
             OverviewWarning::ReloadRefused => t.overview_reload_refused(),
+            OverviewWarning::ClockNotSynchronized => t.overview_clock(),
+            OverviewWarning::DiskReadOnly => t.overview_read_only(),
+            OverviewWarning::DiskFull => t.overview_disk_full(),
+            OverviewWarning::DiskLow(size) => t.overview_disk_low(size),
+            OverviewWarning::FewInodes => t.overview_few_inodes(),
+            OverviewWarning::NeverBackedUp => t.overview_never_backed_up(),
+            OverviewWarning::OldBackup(days) => t.overview_old_backup(days),
             OverviewWarning::Configuration(_) => t.overview_configuration(),
         }
     }
@@ -115,10 +132,17 @@ impl OverviewWarning {
             Self::ServersDown(_) => Some(MenuEntry::Apps),
             Self::Unapproved(_) => Some(MenuEntry::Clients),
             Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
+            Self::ReloadRefused => Some(MenuEntry::Settings),
             Self::CertificateExpired(_)
             | Self::CertificateExpires(..)
-            | Self::ReloadRefused
-            | Self::Configuration(_) => None,
+            | Self::Configuration(_)
+            | Self::ClockNotSynchronized
+            | Self::DiskReadOnly
+            | Self::DiskFull
+            | Self::DiskLow(_)
+            | Self::FewInodes
+            | Self::NeverBackedUp
+            | Self::OldBackup(_) => None,
         }
     }
 }

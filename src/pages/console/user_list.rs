@@ -94,15 +94,19 @@ impl UserLine {
         }
     }
 
-    /// Returns the stored console roles. Empty if there are none.
     fn roles(&self, t: &Words) -> String {
-        let roles: ConsoleRoles = self.user.roles.iter().map(|role| role.in_console()).collect();
-        roles.roles().map(|role| t.console_role(&role).0).collect::<Vec<_>>().join(", ")
+        role_names(t, &self.user)
     }
 
     fn groups(&self) -> String {
         self.user.all_groups().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Returns the names of a user's stored console roles. Empty if there are none.
+pub(super) fn role_names(t: &Words, user: &User) -> String {
+    let roles: ConsoleRoles = user.roles.iter().map(|role| role.in_console()).collect();
+    roles.roles().map(|role| t.console_role(&role).0).collect::<Vec<_>>().join(", ")
 }
 
 impl Words {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use crate::account::AppLoginFault;
+use crate::console::user_list::role_names;
 use crate::inside::{Inside, MenuEntry};
 use crate::open_access::AccessTable;
 use crate::security::FactorLine;
@@ -46,6 +47,8 @@ pub struct NewUserPage<'a> {
     pub name: &'a str,
     /// Groups, one per line.
     pub groups: &'a str,
+    /// Groups that a user manager can choose.
+    pub managed: &'a [&'a str],
     pub roles: &'a BTreeSet<Role>,
     /// Choices of an invitation, if users can be invited.
     pub invitation: Option<InvitationForm<'a>>,
@@ -74,11 +77,17 @@ pub enum UserField {
     /// The phone number is invalid.
     Phone,
     Groups,
+    /// The user would be in none of the groups that the user manager manages.
+    ManagedGroups,
     /// Administrators may not remove their own role.
     OwnRole,
 }
 
 impl NewUserPage<'_> {
+    fn is_member(&self, group: &str) -> bool {
+        self.groups.lines().any(|line| line == group)
+    }
+
     fn is_first(&self, field: UserField) -> bool {
         self.faults.first() == Some(&field)
     }
@@ -106,6 +115,10 @@ pub struct UserPage<'a> {
     pub user: &'a User,
     /// Whether the page shows the signed-in user. Administrators cannot lock themselves out.
     pub own: bool,
+    /// Whether the page has forms. Otherwise the user of the page only reads.
+    pub may_change: bool,
+    /// Groups that a user manager can choose.
+    pub managed: &'a [&'a str],
     /// Input of the form, shown instead of the user's groups and roles.
     pub typed: Option<TypedUser<'a>>,
     /// Input of the form, shown instead of the user's name, address and phone number.
@@ -261,11 +274,30 @@ impl UserPage<'_> {
         self.profile.and_then(|profile| profile.shown.cloned()).unwrap_or_else(stored)
     }
 
-    /// Returns the groups for the hidden field of the form. Groups contain no commas.
+    /// Returns the groups for the hidden field of the form. Groups contain no commas. The form for a user
+    /// manager only has managed groups.
     fn shown_groups(&self) -> String {
         let shown = self.typed.and_then(|typed| typed.shown);
-        let groups = shown.map_or(&self.user.groups, |(groups, _)| groups);
-        groups.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+        let groups = shown.map_or(&self.user.groups, |(groups, _)| groups).iter().map(String::as_str);
+        let in_form = |group: &&str| self.inside.is_for_administrators() || self.managed.contains(group);
+        groups.filter(in_form).collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns whether the box of a managed group is ticked.
+    fn is_member(&self, group: &str) -> bool {
+        let stored = || self.user.groups.contains(group);
+        self.typed.map_or_else(stored, |typed| typed.groups.lines().any(|line| line == group))
+    }
+
+    /// Returns the groups that this installation has assigned, for users who do not change all of them.
+    fn local_groups(&self) -> String {
+        let is_shown = |group: &&str| !self.may_change || !self.managed.contains(group);
+        self.user.groups.iter().map(String::as_str).filter(is_shown).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the stored console roles. Empty if there are none.
+    fn stored_roles(&self) -> String {
+        role_names(&self.inside.frame.t, self.user)
     }
 
     /// Returns the roles for the hidden field of the form.

@@ -1038,6 +1038,7 @@ bulk-nothing = Nothing would change for the selected users.
 bulk-no-users = Select at least one user first.
 bulk-too-many = Select at most { $most } users at a time.
 bulk-group-wrong = Enter the name of a group: up to 100 characters, without commas.
+bulk-other-group = You do not manage this group.
 bulk-own = This is you.
 bulk-unchanged = Nothing to change.
 bulk-directory = The directory keeps this membership.
@@ -1046,6 +1047,8 @@ bulk-has-credential = Can sign in already.
 bulk-cannot-invite = Is disabled or has no email address.
 bulk-unknown = No one has this email address or username.
 bulk-deleted = The user was deleted in the meantime.
+bulk-not-managed = You do not manage this user.
+bulk-last-group = This is the only group of the user that you manage.
 bulk-refused = The change is not possible, because the user has changed in the meantime.
 bulk-failed = Not changed, because the server failed. Try again.
 bulk-result-title = Result of the change
@@ -1139,12 +1142,16 @@ user-email-hint = A user with a username can do without an address.
 user-email-hint-invited = An invitation needs an address. A user with a generated password can have only a username.
 user-email-wrong = Enter an address such as name@example.com.
 user-email-taken = This address belongs to another user. Look for them in the list.
+user-email-taken-elsewhere = This address is in use. Look for it in the list; if it is not there, ask an administrator.
 user-username = Username (optional)
 user-username-hint = The letters a to z, digits, dots, hyphens and underscores, beginning with a letter. It cannot be changed here later, because applications identify the user by it.
 user-username-wrong = Enter 1 to 64 of the letters a to z, digits, dots, hyphens and underscores, beginning with a letter and ending with a letter or a digit.
 user-username-taken = This username belongs to another user. Choose another.
 user-groups = Groups
 user-groups-hint = One per line, without commas, at most 100 characters each. Applications see them.
+user-managed-hint = You manage these groups. The user needs at least one of them.
+user-managed-wrong = Choose at least one group.
+user-other-groups = Other groups
 user-roles = Console role
 user-role-developer = Developer: can register clients
 user-role-auditor = Auditor: can see everything, and change nothing
@@ -1287,23 +1294,6 @@ key-activate-at = Signs from: { $moment }
 key-retire-at = Replaced by another key: { $moment }
 key-remove-at = Removed: { $moment }
 
-limits-title = Rate limits
-limits-lead = These are set in the configuration file. A request over its limit gets a 429 response that says how long to wait.
-limits-sign-ins = Sign-ins that applications start
-limits-pages = Pages and all other addresses
-limits-none = No limit
-limits-by-address =
-    { $limit ->
-        [one] One request per minute per IP address
-       *[other] { $limit } requests per minute per IP address
-    }
-limits-by-credential =
-    { $limit ->
-        [one] One request per minute per client or token
-       *[other] { $limit } requests per minute per client or token
-    }
-limits-passwords = Wrong passwords
-limits-failures = At most { $account } per account and { $address } per IP address within { $minutes } minutes
 
 ## The audit log
 
@@ -1332,7 +1322,7 @@ audit-show = Show
 audit-none = No events were found.
 audit-at = Time
 audit-export = Export these events:
-audit-export-hint = Exports up to { $count } of the newest. “sealgate audit export” on the server exports all.
+audit-export-hint = Exports all events of the selection. The export itself is recorded.
 audit-newer = Newer events
 audit-older = Older events
 audit-pages = Pages of the audit log
@@ -1828,3 +1818,91 @@ confirm-api-token-until = Expires
 confirm-api-token-remove-title = Remove this token?
 confirm-api-token-remove-effect = Programs that use the token stop working at once.
 done-api-token-removed = The token was removed.
+## Settings and reload
+
+settings-file = Configuration file
+settings-file-same = The running configuration equals the file.
+settings-file-changed = The configuration file differs from the running configuration.
+settings-file-restart = These changes need a restart. A reload is refused until then:
+settings-file-reloadable = A reload applies these changes:
+settings-file-faulty = The configuration file has errors. The server would not start with it:
+settings-keys = All settings
+settings-search = Name, value or description
+settings-search-button = Search
+settings-elements =
+    { $count ->
+        [one] One entry
+       *[other] { $count } entries
+    }
+settings-set =
+    { $count ->
+        [one] One key set
+       *[other] { $count } keys set
+    }
+settings-defaults = Defaults only
+settings-back = Back to the settings
+settings-found = Found settings
+settings-entries = Entries of this section
+settings-none = No setting was found.
+settings-shown = From setting { $first } of { $total }
+settings-pages = Pages of the settings
+settings-previous = Previous
+settings-next = Next
+settings-from-file = Configuration file, line { $line }
+settings-from-default = Default
+settings-computed = Follows from other keys or the machine
+settings-unset = Not in the configuration file
+settings-not-set = not set
+settings-hidden = set, not shown
+settings-default = Default: <code>{ $value }</code>
+settings-restart = Needs a restart
+settings-preview = Preview
+settings-preview-hint = The sign-in page with the name, logo and colours that are loaded now.
+settings-preview-light = Light
+settings-preview-dark = Dark
+reload-hint = Reads the file and the certificates again, as sealgate reload does. No connection is closed.
+reload-plan = Reload the configuration
+reload-title = Reload the configuration?
+reload-effect = The server applies these changes at once:
+reload-nothing = The file has no changes. The server reads the files that it names, such as certificates, again.
+reload-node = Only this node, <bdi>{ $node }</bdi>, reloads its file. Reload the other nodes too.
+reload-key = Key
+reload-before = Now
+reload-after = In the file
+reload-more =
+    { $count ->
+        [one] One further change is not shown.
+       *[other] { $count } further changes are not shown.
+    }
+reload-meanwhile = The file has changed since this page was shown. Nothing was reloaded. Check the changes again.
+reload-button = Reload
+reload-refused = The configuration was not reloaded. The current one stays in use.
+reload-changed = Changed settings:
+done-reloaded = The configuration was reloaded.
+limits-none = No limit
+keys-plan-of = Show the plan for { $algorithm }
+keys-plan-algorithm = Keys for { $algorithm }:
+event-audit-exported = Audit log exported
+audit-filters = Saved filters
+audit-filter-name = Name for this filter
+audit-filter-save = Save
+audit-filter-name-wrong = Enter one line of 1 to 60 visible characters.
+audit-filters-full = You have 20 saved filters. Delete one first.
+audit-filter-delete-named = Delete the filter { $name }
+audit-live-start = Live view
+audit-live-stop = Stop the live view
+audit-live-on = New events appear every { $seconds } seconds.
+audit-live-over = The live view has ended. Start it again if you still need it.
+done-filter-saved = The filter was saved.
+done-filter-deleted = The filter was deleted.
+overview-clock = No time service synchronizes the clock. Install and start chrony or systemd-timesyncd: tokens and codes depend on the clock.
+overview-read-only = The store is on a read-only file system. See the kernel’s log, stop the server and run fsck.
+overview-disk-full = The store’s disk is full, so no one can sign in. Free some space.
+overview-disk-low = Only { $size } MiB are free on the store’s disk. Free some space.
+overview-few-inodes = The store’s file system has hardly any inodes left. Delete files.
+overview-never-backed-up = The store was never backed up. Run sealgate backup daily, and copy the backup to another machine.
+overview-old-backup =
+    { $days ->
+        [one] The last backup is one day old. Run sealgate backup daily.
+       *[other] The last backup is { $days } days old. Run sealgate backup daily.
+    }

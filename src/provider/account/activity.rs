@@ -95,7 +95,9 @@ impl EventNames {
             None => None,
         };
         let administrator = match event.actor {
-            Actor::Administrator(subject) | Actor::Developer(subject) => Some(self.user(ctx, subject).await?),
+            Actor::Administrator(subject) | Actor::Developer(subject) | Actor::UserManager(subject) => {
+                Some(self.user(ctx, subject).await?)
+            }
             Actor::Stranger
             | Actor::User
             | Actor::Client

@@ -27,6 +27,17 @@ pub(super) enum Action {
     CheckNewApp,
     CheckAccess,
     ApiToken(ApiTokenAction),
+    /// Reloads the configuration.
+    Reload,
+    Audit(AuditAction),
+}
+
+/// Action on the page of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuditAction {
+    /// Saves the filter for the user.
+    SaveFilter,
+    DeleteFilter,
 }
 
 /// Action on the page of a user.
@@ -134,6 +145,8 @@ impl Action {
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
+            Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
+            Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
             | Area::ClientTestCallback
@@ -142,8 +155,6 @@ impl Action {
             | Area::MailTemplates
             | Area::Apps
             | Area::App
-            | Area::Settings
-            | Area::Audit
             | Area::AuditExport => None,
         };
         action.ok_or(Failure::page(Problem::InvalidRequest))
@@ -154,12 +165,13 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved.
+            // a mailed link. A queued message was already approved. Users save their own filters.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
-            | Self::Mail(Mail::Retry | Mail::Test) => Guard::None,
+            | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
             Self::User(User::SaveProfile) | Self::Client(Client::Save) => Guard::ByContent,
@@ -205,6 +217,7 @@ impl Action {
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::Reload
             | Self::Mail(Mail::Delete)
             | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
         }
@@ -254,6 +267,8 @@ impl Action {
             | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
+            | Self::Reload
+            | Self::Audit(_)
             | Self::Mail(_)
             | Self::CheckNewApp
             | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
@@ -341,6 +356,13 @@ impl ApiTokenAction {
     /// Reads the action of a form on the page of tokens for the admin API.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("create", Self::Create), ("remove", Self::Remove)])
+    }
+}
+
+impl AuditAction {
+    /// Reads the action of a form on the page of the audit log.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("save-filter", Self::SaveFilter), ("delete-filter", Self::DeleteFilter)])
     }
 }
 

@@ -1,51 +1,70 @@
-//! `/console/audit` and `/console/audit/export`: the audit log, filtered by kind, result, user, client,
-//! address and day. The filter is in the URL, so that it can be a bookmark.
+//! `/console/audit`: the audit log, filtered by kind, result, user, client, address and day. The filter is
+//! in the URL, so that it can be a bookmark. The live view reloads the page with the header `Refresh`
+//! a limited number of times, so that an open page does not keep a session alive.
 
 use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveTime};
-use http::StatusCode;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use http::header::HeaderName;
+use http::{Method, StatusCode};
 
 use crate::account::activity::EventNames;
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, audit_filters};
 use crate::request::ProviderRequest as _;
-use sealgate_admin::answer::EventAnswer;
-use sealgate_admin::audit;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{AuditFilter, AuditId, AuditKind};
 use sealgate_domain::client::ClientId;
+use sealgate_domain::oauth::params::Params;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_pages::console::SignInChart;
-use sealgate_pages::{AuditField, AuditLogPage, Problem, html};
+use sealgate_pages::{AuditField, AuditLogPage, LiveView, html};
 use sealgate_store::AuditPage;
 
 const EVENTS_PER_PAGE: usize = 15;
 
-/// Maximum number of events in an exported file, which is built in memory (about 1 MiB).
-///
-/// The page states the limit. The command line has no such limit, because it writes while it reads.
-const MAX_EXPORTED: usize = 2_500;
-
-/// Number of events read at once for an export.
-const EVENTS_PER_READ: usize = 500;
-
 /// Maximum number of previous pages that the `back` parameter names.
 const MAX_PREVIOUS_PAGES: usize = 50;
+
+/// Interval of the live view, in seconds.
+const LIVE_SECONDS: u64 = 5;
+
+/// Number of times that the live view reloads the page.
+const LIVE_RELOADS: u64 = 120;
+
+const REFRESH: HeaderName = HeaderName::from_static("refresh");
 
 const DAY: Duration = Duration::from_hours(24);
 
 /// Largest offset of a time zone from UTC, in minutes.
 const MAX_ZONE_MINUTES: i64 = 14 * 60;
 
+/// Shows the events (GET), or changes the user's saved filters (POST).
 pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let typed = Typed::read(ctx)?;
+    if ctx.head.method != Method::POST {
+        return show(ctx, console_user, &Typed::read(&ctx.query()?)?, None).await;
+    }
+    let form = console_user.form(ctx)?;
+    match audit_filters::change(ctx, console_user, &form).await? {
+        Ok(response) => Ok(response),
+        Err(fault) => {
+            let filter = Params::parse(form.one("filter")?.unwrap_or_default().as_bytes()).unwrap_or_default();
+            show(ctx, console_user, &Typed::read(&filter)?, Some(fault)).await
+        }
+    }
+}
+
+async fn show(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    typed: &Typed,
+    filter_fault: Option<AuditField>,
+) -> Result<Response, Failure> {
     let at = Position::read(ctx)?;
     let store = &ctx.sealgate.store;
-    let (page, faults) = match typed.filter(ctx).await? {
+    let (page, mut faults) = match typed.filter(ctx).await? {
         Ok(Some(filter)) => {
             ctx.sealgate.audit.store_pending(filter.subject).await;
             (store.audit_page(&filter, at.after, EVENTS_PER_PAGE).await?, Vec::new())
@@ -54,6 +73,7 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         Ok(None) => (AuditPage { records: Vec::new(), next: None }, Vec::new()),
         Err(faults) => (AuditPage { records: Vec::new(), next: None }, faults),
     };
+    faults.extend(filter_fault);
     let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));
     for record in page.records {
         events.push(names.line(ctx, record.event).await?);
@@ -69,6 +89,15 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let chart = figures.as_deref().map(|figures| SignInChart {
         periods: figures.by_day(ctx.now).into_iter().map(|(at, count)| (at, count.signed_in, count.failed)).collect(),
     });
+    let live = live_view(ctx, typed, &at)?;
+    let filter = typed.query().finish();
+    let filters: Vec<(&str, String)> = console_user
+        .visitor
+        .user
+        .audit_filters
+        .iter()
+        .map(|saved| (saved.name.as_str(), ctx.path(&format!("/console/audit?{}", saved.query))))
+        .collect();
     let file =
         |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
     // A date field in HTML accepts only a valid date.
@@ -80,7 +109,10 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         next: next.as_deref(),
         csv: &file("csv"),
         ndjson: &file("ndjson"),
-        most_exported: MAX_EXPORTED as u64,
+        csrf: &console_user.csrf(ctx),
+        filters: &filters,
+        filter: (!is_unfiltered).then_some(filter.as_str()),
+        live: live.as_ref(),
         kind: &typed.kind,
         person: &typed.person,
         client: &typed.client,
@@ -93,7 +125,29 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         zone: typed.zone,
         faults: &faults,
     };
-    Ok(Response::page(StatusCode::OK, html(&page), None))
+    let response = Response::page(StatusCode::OK, html(&page), None);
+    Ok(match live.as_ref().and_then(|live| live.next.as_ref()) {
+        Some(next) => response.with(REFRESH, &format!("{LIVE_SECONDS};url={next}")),
+        None => response,
+    })
+}
+
+/// Returns the links of the live view. The newest page has them.
+fn live_view(ctx: &RequestContext<'_>, typed: &Typed, at: &Position) -> Result<Option<LiveView>, Failure> {
+    if at.after.is_some() || ctx.head.method != Method::GET {
+        return Ok(None);
+    }
+    let left = ctx.query()?.one("live")?.and_then(|live| live.parse::<u64>().ok()).map(|left| left.min(LIVE_RELOADS));
+    let url = |left: u64| {
+        let query = typed.query().append_pair("live", &left.to_string()).finish();
+        ctx.path(&format!("/console/audit?{query}"))
+    };
+    Ok(Some(LiveView {
+        start: url(LIVE_RELOADS),
+        next: left.and_then(|left| left.checked_sub(1)).map(url),
+        is_over: left == Some(0),
+        seconds: LIVE_SECONDS,
+    }))
 }
 
 /// Values of the filter by result.
@@ -101,7 +155,7 @@ const FAILED: &str = "failed";
 const SUCCEEDED: &str = "succeeded";
 
 /// Input of the filter form.
-struct Typed {
+pub(super) struct Typed {
     kind: String,
     person: String,
     client: String,
@@ -119,8 +173,8 @@ struct Typed {
 }
 
 impl Typed {
-    fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
-        let query = ctx.query()?;
+    /// Reads the filter from a query.
+    pub(super) fn read(query: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };
         let zone = text("zone")?.parse().unwrap_or(0);
         Ok(Self {
@@ -138,7 +192,10 @@ impl Typed {
     }
 
     /// Returns the filter, `None` if no event can match, or the fields with errors.
-    async fn filter(&self, ctx: &RequestContext<'_>) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
+    pub(super) async fn filter(
+        &self,
+        ctx: &RequestContext<'_>,
+    ) -> Result<Result<Option<AuditFilter>, Vec<AuditField>>, Failure> {
         let mut faults = Vec::new();
         let mut filter = AuditFilter::default();
         if !self.person.is_empty() {
@@ -198,7 +255,7 @@ impl Typed {
     }
 
     /// Returns the filter as a query string.
-    fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
+    pub(super) fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let texts = [("kind", &self.kind), ("person", &self.person), ("client", &self.client), ("from", &self.from)];
         let more = [("to", &self.to), ("address", &self.address), ("result", &self.result)];
@@ -252,41 +309,4 @@ impl Position {
         let (after, back) = self.back.split_last().map_or((None, &[][..]), |(last, rest)| (Some(*last), rest));
         Some(Self { after, back: back.to_vec() })
     }
-}
-
-/// Handles `/console/audit/export`: returns the filtered events as a file.
-pub(super) async fn export(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
-    let typed = Typed::read(ctx)?;
-    let csv = match ctx.query()?.one("format")? {
-        Some("csv") => true,
-        Some("ndjson") => false,
-        _ => return Err(Failure::page(Problem::InvalidRequest)),
-    };
-    let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
-    let (mut file, mut after, mut count) = (Vec::new(), None, 0);
-    if csv {
-        audit::write_header(&mut file).map_err(|_| Failure::Internal)?;
-    }
-    while let Some(filter) = &filter
-        && count < MAX_EXPORTED
-    {
-        let page = ctx.sealgate.store.audit_page(filter, after, EVENTS_PER_READ.min(MAX_EXPORTED - count)).await?;
-        count += page.records.len();
-        for event in page.records.into_iter().map(EventAnswer::from) {
-            let write = if csv { audit::write_row } else { audit::write_line };
-            let written = write(&mut file, &event);
-            // Writing to memory does not fail.
-            written.map_err(|_| Failure::Internal)?;
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    let (media_type, extension) =
-        if csv { ("text/csv; charset=utf-8", "csv") } else { ("application/x-ndjson", "ndjson") };
-    Ok(Response::empty(StatusCode::OK)
-        .body(file)
-        .with(CONTENT_TYPE, media_type)
-        .with(CONTENT_DISPOSITION, &format!("attachment; filename=\"audit.{extension}\"")))
 }

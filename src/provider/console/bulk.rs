@@ -196,8 +196,13 @@ impl Plan {
         if plan.fault.is_some() {
             return Ok(plan);
         }
+        if action.has_group() && !console_user.may_change_group(group) {
+            plan.fault = Some(BulkFault::OtherGroup);
+            return Ok(plan);
+        }
         for name in names {
-            if let Some(user) = ctx.sealgate.store.user_by_sign_in_name(name).await? {
+            let user = ctx.sealgate.store.user_by_sign_in_name(name).await?;
+            if let Some(user) = user.filter(|user| console_user.may_see_user(ctx, user)) {
                 subjects.push(user.sub);
             } else {
                 let line = BulkLine { name: String::new(), identifier: name.to_owned() };
@@ -209,6 +214,9 @@ impl Plan {
         let mut missing: BTreeSet<Subject> = subjects.iter().copied().collect();
         for row in ctx.sealgate.store.user_rows_of(&subjects).await? {
             let records = row.read()?;
+            if !console_user.may_see_user(ctx, &records.user) {
+                continue;
+            }
             missing.remove(&records.user.sub);
             match plan.skip(ctx, console_user, &records) {
                 None => plan.users.push(records.user),
@@ -236,6 +244,7 @@ impl Plan {
                 left_out.push((line(user), BulkSkip::Failed));
                 continue;
             }
+            ctx.sealgate.store.act_on(user.sub);
             match execute(ctx, console_user, Command::User(self.command(user.sub))).await {
                 Ok(_) => done.push(line(user)),
                 Err(Failure::Page(StatusCode::NOT_FOUND, _)) => left_out.push((line(user), BulkSkip::Deleted)),
@@ -256,6 +265,9 @@ impl Plan {
         let UserRecords { user, factors, .. } = records;
         let own = user.sub == console_user.visitor.user.sub;
         let is_local_member = user.groups.contains(&self.group);
+        if !console_user.may_change_user(ctx, user) {
+            return Some(BulkSkip::NotManaged);
+        }
         match self.action {
             BulkAction::Disable | BulkAction::Revoke if own => Some(BulkSkip::Own),
             BulkAction::Disable => (!user.is_enabled()).then_some(BulkSkip::Unchanged),
@@ -267,8 +279,12 @@ impl Plan {
                 Some(BulkSkip::Directory)
             }
             BulkAction::RemoveFromGroup if !is_local_member => Some(BulkSkip::Unchanged),
+            BulkAction::RemoveFromGroup if own => {
+                (!stays_administrator(ctx, user, &self.group)).then_some(BulkSkip::Own)
+            }
             BulkAction::RemoveFromGroup => {
-                (own && !stays_administrator(ctx, user, &self.group)).then_some(BulkSkip::Own)
+                let is_managed = console_user.may_change_user(ctx, &without_group(user, &self.group));
+                (!is_managed).then_some(BulkSkip::LastGroup)
             }
             BulkAction::InviteAgain if user.has_password() => Some(BulkSkip::HasCredential),
             BulkAction::InviteAgain if factors.as_ref().is_some_and(|factors| !factors.keys.is_empty()) => {
@@ -294,9 +310,11 @@ impl Plan {
 
 /// Returns whether a user is an administrator without the local membership in this group.
 pub(super) fn stays_administrator(ctx: &RequestContext<'_>, user: &User, group: &str) -> bool {
-    let without =
-        User { groups: user.groups.iter().filter(|known| *known != group).cloned().collect(), ..user.clone() };
-    ctx.sealgate.config.console.roles_of(&without).is_administrator()
+    ctx.sealgate.config.console.roles_of(&without_group(user, group)).is_administrator()
+}
+
+fn without_group(user: &User, group: &str) -> User {
+    User { groups: user.groups.iter().filter(|known| *known != group).cloned().collect(), ..user.clone() }
 }
 
 /// Returns the console roles that a group gives.

@@ -408,7 +408,8 @@ pub(super) async fn execute(
 /// Returns the context of a command of this user.
 pub(super) fn command_context<'c>(ctx: &'c RequestContext<'_>, console_user: &ConsoleUser) -> CommandContext<'c> {
     let origin = &ctx.origin;
-    CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id)
+    let context = CommandContext::new(ctx.sealgate).by(console_user.authority(), origin.address, &origin.request_id);
+    context.recorded_as(console_user.actor)
 }
 
 /// Returns the answer to a command that failed.
@@ -472,6 +473,7 @@ async fn page(
         csrf: &console_user.csrf(ctx),
         client,
         form,
+        may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),

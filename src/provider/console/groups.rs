@@ -1,6 +1,8 @@
 //! `/console/groups` and `/console/groups/members`: the list of groups, and the page of a group, where
 //! it can be renamed or deleted.
 
+use std::collections::BTreeSet;
+
 use http::{Method, StatusCode};
 
 use crate::console::actions::GroupAction;
@@ -11,7 +13,7 @@ use crate::submission::{self, Effect};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::console_role::ConsoleRoles;
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user_list::{UserList, UserQuery, UserSelection, alphabetical};
@@ -42,11 +44,10 @@ pub(super) async fn groups_page(ctx: &RequestContext<'_>, console_user: &Console
     let query = ctx.query()?;
     let wanted = query.one("find")?.unwrap_or_default().trim();
     let wanted = if wanted.chars().count() <= 200 { wanted } else { "" };
-    let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
-    let mut groups = list.with(UserList::groups).await?;
-    // Groups of the configuration without members.
-    let known: std::collections::HashSet<String> = groups.iter().map(|(name, _)| name.clone()).collect();
-    groups.extend(named(ctx).into_iter().filter(|name| !known.contains(name)).map(|name| (name, 0)));
+    let mut groups = match console_user.listed_groups() {
+        Some(managed) => managed_groups(ctx, managed).await?,
+        None => all_groups(ctx).await?,
+    };
     groups.sort_by_cached_key(|(name, _)| alphabetical(name));
     let searched = alphabetical(wanted);
     groups.retain(|(name, _)| alphabetical(name).contains(&searched));
@@ -80,6 +81,31 @@ pub(super) async fn groups_page(ctx: &RequestContext<'_>, console_user: &Console
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
+/// Returns all groups with the number of their members.
+async fn all_groups(ctx: &RequestContext<'_>) -> Result<Vec<(String, usize)>, Failure> {
+    let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
+    let mut groups = list.with(UserList::groups).await?;
+    // Groups of the configuration without members.
+    let known: std::collections::HashSet<String> = groups.iter().map(|(name, _)| name.clone()).collect();
+    groups.extend(named(ctx).into_iter().filter(|name| !known.contains(name)).map(|name| (name, 0)));
+    Ok(groups)
+}
+
+/// Returns the groups of a user manager with the number of the members whom the manager manages.
+async fn managed_groups(ctx: &RequestContext<'_>, managed: &BTreeSet<String>) -> Result<Vec<(String, usize)>, Failure> {
+    let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
+    let (now, groups) = (ctx.now, managed.clone());
+    let query = UserQuery { role_groups: role_groups(ctx), managed: Some(groups.clone()), ..UserQuery::default() };
+    let count = move |list: &UserList| {
+        let members = |group: String| {
+            let query = UserQuery { group: Some(group.clone()), ..query.clone() };
+            (group, list.select(&query, now).total)
+        };
+        groups.into_iter().map(members).collect()
+    };
+    Ok(list.with(count).await?)
+}
+
 /// Returns the number of the requested page, from 0.
 fn page_number(ctx: &RequestContext<'_>) -> Result<usize, Failure> {
     Ok(ctx.query()?.one("page")?.and_then(|number| number.parse::<usize>().ok()).unwrap_or(1).max(1) - 1)
@@ -100,6 +126,8 @@ pub(super) async fn members_page(ctx: &RequestContext<'_>, console_user: &Consol
     if ctx.head.method != Method::POST {
         let query = ctx.query()?;
         let name = query.one("name")?.filter(|name| is_group(name));
+        // For a user manager, other groups do not exist.
+        let name = name.filter(|name| console_user.listed_groups().is_none_or(|managed| managed.contains(*name)));
         let name = name.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
         return group_page(ctx, console_user, name, None).await;
     }
@@ -161,7 +189,7 @@ async fn confirm(
 ) -> Result<Response, Failure> {
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
-    let selection = members(ctx, &change.name, 0).await?;
+    let selection = members(ctx, console_user, &change.name, 0).await?;
     let new_uses = change.to.as_ref().map(|to| uses(ctx, to)).unwrap_or_default();
     let page = GroupConfirmPage {
         inside,
@@ -178,10 +206,22 @@ async fn confirm(
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }
 
-async fn members(ctx: &RequestContext<'_>, group: &str, number: usize) -> Result<UserSelection, Failure> {
+async fn members(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    group: &str,
+    number: usize,
+) -> Result<UserSelection, Failure> {
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     let (skip, limit, now) = (number.saturating_mul(MEMBERS_PER_PAGE), MEMBERS_PER_PAGE, ctx.now);
-    let query = UserQuery { group: Some(group.to_owned()), skip, limit, ..UserQuery::default() };
+    let query = UserQuery {
+        group: Some(group.to_owned()),
+        skip,
+        limit,
+        role_groups: role_groups(ctx),
+        managed: console_user.listed_groups().cloned(),
+        ..UserQuery::default()
+    };
     Ok(list.with(move |list| list.select(&query, now)).await?)
 }
 
@@ -193,7 +233,7 @@ async fn group_page(
     name: &str,
     fault: Option<(GroupFault, &str)>,
 ) -> Result<Response, Failure> {
-    let selection = members(ctx, name, page_number(ctx)?).await?;
+    let selection = members(ctx, console_user, name, page_number(ctx)?).await?;
     let lines = user_list::lines(ctx, &selection.users).await?;
     let number = selection.skipped / MEMBERS_PER_PAGE;
     let previous = (number > 0).then(|| ctx.path(&page_of(name, number - 1)));
@@ -209,6 +249,7 @@ async fn group_page(
         skipped: selection.skipped,
         total: selection.total,
         uses: &uses(ctx, name),
+        may_change: console_user.may_change_group(name),
         is_of_directory: lines.iter().any(|line| !line.user.groups.contains(name)),
         back: &page_of(name, number),
         previous: previous.as_deref(),
@@ -216,6 +257,11 @@ async fn group_page(
         fault: fault.map(|(fault, _)| fault),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Returns the groups that give a console role, for a query.
+pub(super) fn role_groups(ctx: &RequestContext<'_>) -> Vec<(String, ConsoleRole)> {
+    ctx.sealgate.config.console.role_groups().map(|(group, role)| (group.to_owned(), role)).collect()
 }
 
 /// Returns the places in the configuration that name a group.
@@ -246,7 +292,7 @@ fn uses<'a>(ctx: &'a RequestContext<'_>, group: &str) -> Vec<GroupUse<'a>> {
 }
 
 /// Returns the groups that the configuration names.
-fn named(ctx: &RequestContext<'_>) -> std::collections::BTreeSet<String> {
+fn named(ctx: &RequestContext<'_>) -> BTreeSet<String> {
     let config = &ctx.sealgate.config;
     let of_apps = config.apps.iter().flat_map(|app| {
         let of_routes = app.routes.iter().flat_map(|route| &route.groups);

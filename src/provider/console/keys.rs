@@ -9,9 +9,10 @@ use sealgate_admin::{CommandError, rotate_key};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::params::Params;
-use sealgate_pages::console::{KeyPlanPage, KeysPage};
-use sealgate_pages::{Done, html};
+use sealgate_pages::console::{KeyAlgorithm, KeyPlanPage, KeysPage};
+use sealgate_pages::{Done, Problem, html};
 
 const PAGE: &str = "/console/keys";
 
@@ -27,8 +28,9 @@ pub(super) async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     if !confirmation::is_confirmed(&form) {
         return plan(ctx, console_user, &form).await;
     }
+    let algorithm = algorithm(ctx, &form)?;
     let work = Box::pin(async {
-        match rotate_key(&command_context(ctx, console_user)).await {
+        match rotate_key(&command_context(ctx, console_user), algorithm).await {
             Ok(()) => Ok(Effect::Done { page: format!("{PAGE}?done={}", Done::KeyRotated.as_str()), secret: None }),
             Err(CommandError::Invalid(lines)) => {
                 Ok(Effect::Refused(show(ctx, console_user, Some(&lines.join("; "))).await?))
@@ -39,6 +41,16 @@ pub(super) async fn keys_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     submission::once(ctx, &console_user.visitor, &form, work).await
 }
 
+/// Returns the algorithm that the form names. Without a name it is RS256, which always has keys.
+fn algorithm(ctx: &RequestContext<'_>, form: &Params) -> Result<Algorithm, Failure> {
+    let algorithm = match form.one("algorithm")? {
+        Some(name) => Algorithm::parse(name),
+        None => Some(Algorithm::Rs256),
+    };
+    let configured = &ctx.sealgate.config.keys.algorithms;
+    algorithm.filter(|algorithm| configured.contains(algorithm)).ok_or(Failure::page(Problem::InvalidRequest))
+}
+
 async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -46,13 +58,25 @@ async fn show(
 ) -> Result<Response, Failure> {
     let ring = ctx.sealgate.store.key_ring().await?;
     let keys = &ctx.sealgate.config.keys;
-    let next = keys.rotate.and_then(|every| ring.next_rotation(every, keys.times, ctx.now));
+    let algorithms: Vec<KeyAlgorithm> = keys
+        .algorithms
+        .iter()
+        .map(|algorithm| {
+            let ring = ring.clone().of_algorithm(*algorithm);
+            let next = keys.rotate.and_then(|every| ring.next_rotation(every, keys.times, ctx.now));
+            KeyAlgorithm {
+                name: algorithm.name(),
+                next_rotation: next.map(|next| next.activate_at),
+                is_rotating: ring.next_to_sign(ctx.now, |_| true).is_some(),
+            }
+        })
+        .collect();
     let page = KeysPage {
         inside: console_user.inside(ctx),
         csrf: &console_user.csrf(ctx),
         ring: &ring,
         now: ctx.now,
-        next_rotation: next.map(|next| next.activate_at),
+        algorithms: &algorithms,
         problem,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
@@ -60,7 +84,8 @@ async fn show(
 
 /// Shows the plan of a rotation, which asks for confirmation.
 async fn plan(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
-    let ring = ctx.sealgate.store.key_ring().await?;
+    let algorithm = algorithm(ctx, form)?;
+    let ring = ctx.sealgate.store.key_ring().await?.of_algorithm(algorithm);
     let times = ctx.sealgate.config.keys.times;
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
@@ -70,6 +95,7 @@ async fn plan(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Param
     let page = KeyPlanPage {
         inside,
         csrf: &console_user.csrf(ctx),
+        algorithm: (ctx.sealgate.config.keys.algorithms.len() > 1).then_some(algorithm.name()),
         active_key: ring.active(ctx.now, |_| true).map(|key| key.kid.as_str()),
         waiting_key: waiting.map(|key| key.kid.as_str()),
         activate_at,

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use crate::console::confirmation::{Question, Target};
 use crate::console::user::{UserNotes, page_of, show};
-use crate::console::users::{groups, roles};
+use crate::console::users::{groups, roles, typed_groups};
 use crate::console::{ConsoleUser, confirmation, owners};
 use crate::submission::{self, Effect};
 use sealgate_core::web::context::RequestContext;
@@ -43,7 +43,7 @@ impl Membership {
             shown_roles.split(',').any(|shown| shown == name)
         });
         Ok(Self {
-            groups: form.one("groups")?.unwrap_or_default().to_owned(),
+            groups: typed_groups(form)?,
             roles: roles(form),
             shown: shown_groups.map(|groups| (groups, shown_roles.collect())),
         })
@@ -76,6 +76,12 @@ struct Difference {
 }
 
 impl Difference {
+    /// Returns whether only these groups change, and no role.
+    fn is_within(&self, groups: &BTreeSet<String>) -> bool {
+        let has_no_roles = self.added_roles.is_empty() && self.removed_roles.is_empty();
+        has_no_roles && self.added.is_subset(groups) && self.removed.is_subset(groups)
+    }
+
     /// Applies the difference. Changes nothing if the user would have too many groups.
     fn apply(&self, user: &mut User) {
         let mut groups: BTreeSet<String> = user.groups.difference(&self.removed).cloned().collect();
@@ -134,7 +140,13 @@ pub(super) async fn save(
         show(ctx, console_user, user, &notes).await
     };
     let Some(difference) = typed.difference(user) else { return wrong(UserField::Groups).await };
+    if !console_user.is_administrator() && !difference.is_within(&console_user.managed) {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
     let next = difference.applied(user);
+    if !console_user.may_change_user(ctx, &next) {
+        return wrong(UserField::ManagedGroups).await;
+    }
     let is_lost = difference.added.iter().any(|group| !next.groups.contains(group));
     if is_lost {
         return wrong(UserField::Groups).await;

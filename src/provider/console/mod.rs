@@ -2,18 +2,19 @@
 //! limits.
 //!
 //! [`Area::readers`] are the roles that may open a page, and [`Area::editors`] those that may send a
-//! form to it. [`ConsoleUser::client`] limits developers to their own clients. [`actions`] has what
-//! each action requires: the roles, a recent sign-in, a
+//! form to it. [`ConsoleUser::client`] limits developers to their own clients, and
+//! [`ConsoleUser::user`] user managers to the users that they manage. [`actions`] has what each action requires: the roles, a recent sign-in, a
 //! confirmation. Each change is a form with a CSRF token, which is bound to the user and to the
 //! page's path. Each commit requires that the user still has the role.
 //!
-//! This module contains the read-only page `/console/settings`. The other pages have modules of
-//! their own.
+//! The pages have modules of their own.
 
 mod actions;
 mod api_tokens;
 mod app;
 mod audit;
+mod audit_export;
+mod audit_filters;
 mod bulk;
 mod check_access;
 mod client;
@@ -30,10 +31,13 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod settings;
 mod user;
 mod user_list;
 mod user_profile;
 mod users;
+
+use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
@@ -47,12 +51,11 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::{Authority, Client, ClientId};
-use sealgate_domain::console_role::ConsoleRoles;
+use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
-use sealgate_pages::console::{LimitLine, SettingsPage};
-use sealgate_pages::{Inside, Problem, html};
+use sealgate_domain::user::{Subject, User};
+use sealgate_pages::{Inside, Problem};
 use sealgate_store::UserRule;
 
 /// Page of the console.
@@ -141,7 +144,7 @@ impl Area {
 
 pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result<Response, Failure> {
     let is_form = ctx.head.method == Method::POST;
-    let console_user = ConsoleUser::enter(ctx, if is_form { area.editors() } else { area.readers() }).await?;
+    let console_user = ConsoleUser::enter(ctx, area).await?;
     if is_form {
         require(ctx, &console_user, area).await?;
     }
@@ -166,9 +169,9 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::App => app::app_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
-        Area::Settings => Ok(settings_page(ctx, &console_user)),
+        Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
-        Area::AuditExport => audit::export(ctx).await,
+        Area::AuditExport => audit_export::export(ctx, &console_user).await,
         Area::ApiTokens => api_tokens::api_tokens_page(ctx, &console_user).await,
     }
 }
@@ -203,13 +206,18 @@ async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Are
 struct ConsoleUser {
     visitor: Visitor,
     roles: ConsoleRoles,
+    /// Groups whose users the user manages. Empty if the user is no user manager.
+    managed: BTreeSet<String>,
+    /// Actor of audit events.
+    actor: Actor,
 }
 
 impl ConsoleUser {
-    /// Returns the user of a console page that requires one of these roles.
+    /// Returns the user of a page, who has a role to open it or to send a form to it.
     ///
     /// The sign-in must be recent and reach the level that `[factors]` demands.
-    async fn enter(ctx: &RequestContext<'_>, required: ConsoleRoles) -> Result<Self, Failure> {
+    async fn enter(ctx: &RequestContext<'_>, area: Area) -> Result<Self, Failure> {
+        let required = if ctx.head.method == Method::POST { area.editors() } else { area.readers() };
         let max_age = ctx.sealgate.config.console.sign_in;
         let visitor = match Visitor::recent(ctx, &page_after_sign_in(ctx), max_age).await {
             Err(Failure::Redirect(address)) => return Err(keep_form(ctx, required, address).await?),
@@ -222,10 +230,15 @@ impl ConsoleUser {
         if visitor.unmet_level(ctx).await?.is_some() {
             return Err(Failure::Redirect(ctx.path("/account/security")));
         }
-        let console = ctx.sealgate.config.console.clone();
-        // A role may be removed while the request runs.
-        ctx.sealgate.store.require(UserRule::new(move |user| console.roles_of(user).covers(roles)));
-        Ok(Self { visitor, roles })
+        let managed = ctx.sealgate.config.console.managed_by(&visitor.user);
+        limit_commits(ctx, roles, &managed);
+        let subject = visitor.user.sub;
+        let actor = match () {
+            () if roles.is_administrator() => Actor::Administrator(subject),
+            () if area.editors().has(ConsoleRole::UserManager) => Actor::UserManager(subject),
+            () => Actor::Developer(subject),
+        };
+        Ok(Self { visitor, roles, managed, actor })
     }
 
     /// Returns the client with this id, if the user may see it.
@@ -248,7 +261,38 @@ impl ConsoleUser {
 
     /// Returns whether the user may change the client.
     fn may_change(&self, client: &Client) -> bool {
-        self.is_administrator() || client.owner == Some(self.visitor.user.sub)
+        let is_own = client.owner == Some(self.visitor.user.sub);
+        self.is_administrator() || (self.roles.has(ConsoleRole::Developer) && is_own)
+    }
+
+    /// Returns the user with this id, if the user of the page may see them.
+    ///
+    /// The response is 404 both for an unknown user and for a user whom a user manager does not
+    /// manage.
+    async fn user(&self, ctx: &RequestContext<'_>, id: &str) -> Result<Option<User>, Failure> {
+        let user = match Subject::parse(id) {
+            Some(subject) => ctx.sealgate.store.user(subject).await?,
+            None => None,
+        };
+        Ok(user.filter(|user| self.may_see_user(ctx, user)))
+    }
+
+    fn may_see_user(&self, ctx: &RequestContext<'_>, user: &User) -> bool {
+        self.roles.reads_everything() || self.may_change_user(ctx, user)
+    }
+
+    fn may_change_user(&self, ctx: &RequestContext<'_>, user: &User) -> bool {
+        self.is_administrator() || ctx.sealgate.config.console.is_managed(user, &self.managed)
+    }
+
+    /// Returns whether the user may add users to this group, and remove them.
+    fn may_change_group(&self, group: &str) -> bool {
+        self.is_administrator() || self.managed.contains(group)
+    }
+
+    /// Returns the groups to which lists of users are limited, for a user manager.
+    fn listed_groups(&self) -> Option<&BTreeSet<String>> {
+        (!self.roles.reads_everything()).then_some(&self.managed)
     }
 
     /// Returns whether the user may register a redirect URI. `client` is `None` for a new client.
@@ -268,7 +312,7 @@ impl ConsoleUser {
 
     /// Returns an audit event with this user as the actor. The caller adds the details.
     fn event(&self, ctx: &RequestContext<'_>, kind: AuditKind) -> AuditEvent {
-        ctx.event(kind, Actor::from(self.authority()))
+        ctx.event(kind, self.actor)
     }
 
     fn csrf(&self, ctx: &RequestContext<'_>) -> String {
@@ -281,6 +325,20 @@ impl ConsoleUser {
 
     fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {
         self.visitor.inside(ctx)
+    }
+}
+
+/// Requires for the commits of this request that the user still has these roles and still manages these
+/// groups, and that a user who is no administrator changes only users of these groups.
+fn limit_commits(ctx: &RequestContext<'_>, roles: ConsoleRoles, managed: &BTreeSet<String>) {
+    let (store, console, groups) = (&ctx.sealgate.store, ctx.sealgate.config.console.clone(), managed.clone());
+    store.require(UserRule::new(move |user| {
+        let now = console.roles_of(user);
+        now.covers(roles) && (now.is_administrator() || console.managed_by(user).is_superset(&groups))
+    }));
+    if !roles.is_administrator() {
+        let (console, groups) = (ctx.sealgate.config.console.clone(), managed.clone());
+        store.limit_users(UserRule::new(move |user| console.is_managed(user, &groups)));
     }
 }
 
@@ -320,33 +378,4 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
-}
-
-fn settings_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
-    let config = &ctx.sealgate.config;
-    let limits = &config.rate_limits;
-    let requests = |limit: RateLimit| limit.requests().map(u64::from);
-    let line = |path, limit, by_credential| LimitLine { path, limit: requests(limit), by_credential };
-    let lines = [
-        line(Some("/oauth/authorize"), limits.authorize, false),
-        line(Some("/oauth/token"), limits.token, true),
-        line(Some("/oauth/userinfo"), limits.userinfo, true),
-        line(Some("/oauth/revoke"), limits.revoke, true),
-        line(Some("/oauth/introspect"), limits.introspect, true),
-        line(Some("/.well-known/openid-configuration"), limits.discovery, false),
-        line(Some("/oauth/jwks"), limits.jwks, false),
-        line(Some("/oauth/logout"), limits.logout, false),
-        line(Some("/oauth/register"), limits.register, false),
-        line(None, limits.pages, false),
-    ];
-    let page = SettingsPage {
-        inside: console_user.inside(ctx),
-        issuer: config.issuer.as_str(),
-        limits: &lines,
-        sign_ins: requests(limits.sign_ins),
-        failures_per_account: config.login.failures_per_account.into(),
-        failures_per_address: config.login.failures_per_address.into(),
-        window_minutes: config.login.window.as_secs().div_ceil(60),
-    };
-    Response::page(StatusCode::OK, html(&page), None)
 }

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::accesses;
 use crate::accesses::AccessRows;
 use crate::account::security::factor_lines;
-use crate::console::actions::UserAction;
+use crate::console::actions::{Action, UserAction};
 use crate::console::client::execute;
 use crate::console::confirmation::{Question, Target};
 use crate::console::membership::Membership;
@@ -41,10 +41,7 @@ use sealgate_pages::console::{
 use sealgate_pages::{AppLoginFault, Done, Problem, html};
 
 pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let user = match Subject::parse(last_segment(ctx)) {
-        Some(subject) => ctx.sealgate.store.user(subject).await?,
-        None => None,
-    };
+    let user = console_user.user(ctx, last_segment(ctx)).await?;
     let Some(user) = user else { return absent(ctx, console_user).await };
     if ctx.head.method != Method::POST {
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
@@ -53,6 +50,10 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         let result = submission::take_result(ctx, &console_user.visitor, &page_of(user.sub)).await?;
         return show(ctx, console_user, &user, &UserNotes { result: Some(&result), ..UserNotes::default() }).await;
     }
+    if !console_user.may_change_user(ctx, &user) {
+        return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    ctx.sealgate.store.act_on(user.sub);
     let form = console_user.form(ctx)?;
     let user_ref = UserRef::Sub(user.sub);
     let action = UserAction::read(&form)?;
@@ -62,7 +63,7 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     if let Some(change) = simple_change(action)
         && !confirmation::is_confirmed(&form)
     {
-        return Ok(confirmation::page(ctx, console_user, &form, &question(ctx, &user, change).await?));
+        return Ok(confirmation::page(ctx, console_user, &form, &question(ctx, console_user, &user, change).await?));
     }
     match action {
         UserAction::Save => membership::save(ctx, console_user, &user, &form).await,
@@ -128,12 +129,13 @@ fn simple_change(action: UserAction) -> Option<GuardedChange> {
 
 async fn question<'a>(
     ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
     user: &'a User,
     change: GuardedChange,
 ) -> Result<Question<'a>, Failure> {
     let question = Question::new(change, Target::user(user, page_of(user.sub)));
     Ok(match change {
-        GuardedChange::DeleteUser | GuardedChange::DisableUser => {
+        GuardedChange::DeleteUser | GuardedChange::DisableUser if console_user.is_administrator() => {
             Question { clients: owners::clients_of(ctx, user.sub).await?, ..question }
         }
         _ => question,
@@ -183,13 +185,17 @@ async fn resume(
     form: &Params,
 ) -> Result<Response, Failure> {
     let action = UserAction::read(form)?;
+    let may_act = console_user.roles.has_any(Action::User(action).roles()) && console_user.may_change_user(ctx, user);
+    if !may_act {
+        return show(ctx, console_user, user, &UserNotes::default()).await;
+    }
     let (profile, typed) = (Profile::read(form)?, Membership::read(form)?);
     let question = match action {
         UserAction::Save => membership::question(ctx, user, &typed).await?,
         UserAction::SaveProfile => profile.question(user),
         action if action.is_for_others() && is_own(console_user, user) => None,
         action => match simple_change(action) {
-            Some(change) => Some(question(ctx, user, change).await?),
+            Some(change) => Some(question(ctx, console_user, user, change).await?),
             None => None,
         },
     };
@@ -368,7 +374,9 @@ pub(super) async fn show(
     let is_link = |secret: &&str| secret.contains("://");
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
     let accesses = AccessRows::find(ctx, user.sub, &page_of(user.sub), own_session).await?;
-    let apps = if is_own(console_user, user) { Vec::new() } else { apps_with_login(ctx, user) };
+    let may_set_login = console_user.is_administrator() && !is_own(console_user, user);
+    let apps = if may_set_login { apps_with_login(ctx, user) } else { Vec::new() };
+    let managed: Vec<&str> = console_user.managed.iter().map(String::as_str).collect();
     let app_logins = UserAppLogins {
         apps: &apps,
         app: notes.app_login.app,
@@ -380,6 +388,8 @@ pub(super) async fn show(
         csrf: &console_user.csrf(ctx),
         user,
         own: is_own(console_user, user),
+        may_change: console_user.may_change_user(ctx, user),
+        managed: &managed,
         typed: notes.typed.map(Membership::typed),
         profile: notes.profile.map(Profile::typed),
         accesses: accesses.table(),

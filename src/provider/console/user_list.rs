@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::console::{ConsoleUser, bulk, kept_form};
+use crate::console::{ConsoleUser, bulk, groups, kept_form};
 use crate::request::ProviderRequest as _;
 use sealgate_core::user_list::MAX_LISTED_USERS;
 use sealgate_core::web::context::RequestContext;
@@ -65,9 +65,8 @@ impl Wanted {
         })
     }
 
-    fn query(&self, ctx: &RequestContext<'_>) -> UserQuery {
+    fn query(&self, ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> UserQuery {
         let set = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let console = &ctx.sealgate.config.console;
         UserQuery {
             search: self.find.clone(),
             group: set(&self.group),
@@ -79,8 +78,8 @@ impl Wanted {
             reversed: self.reversed,
             skip: (self.page - 1).saturating_mul(USERS_PER_PAGE),
             limit: USERS_PER_PAGE,
-            role_groups: console.role_groups().map(|(group, role)| (group.to_owned(), role)).collect(),
-            managed: None,
+            role_groups: groups::role_groups(ctx),
+            managed: console_user.listed_groups().cloned(),
         }
     }
 
@@ -123,16 +122,17 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let wanted = Wanted::read(ctx)?;
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     let (has_sign_ins, is_full) = (list.has_sign_ins(), list.is_full());
-    let (query, now) = (wanted.query(ctx), ctx.now);
+    let (query, now) = (wanted.query(ctx, console_user), ctx.now);
     let work = move |list: &UserList| {
-        let mut groups: Vec<_> = list.groups();
-        groups.truncate(PROPOSED_GROUPS);
-        let groups: Vec<String> = groups.into_iter().map(|(name, _)| name).collect();
-        (list.select(&query, now), groups, list.sources())
+        let (groups, sources) = match &query.managed {
+            Some(managed) => (managed.iter().cloned().collect(), Vec::new()),
+            None => (list.groups().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), list.sources()),
+        };
+        (list.select(&query, now), groups.into_iter().take(PROPOSED_GROUPS).collect::<Vec<_>>(), sources)
     };
     let (mut selection, groups, sources) = list.with(work).await?;
     if is_full && selection.total == 0 {
-        selection = exact(ctx, &wanted).await?;
+        selection = exact(ctx, console_user, &wanted).await?;
     }
     let users = lines(ctx, &selection.users).await?;
     let page_number = selection.skipped / USERS_PER_PAGE + 1;
@@ -142,7 +142,7 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     // The head of the column that sorts the list reverses the order.
     let orders =
         UserOrder::ALL.map(|order| (order, wanted.url(ctx, order, order == wanted.sort && !wanted.reversed, 1)));
-    let counted = ctx.sealgate.enrolment.last();
+    let counted = ctx.sealgate.enrolment.last().filter(|_| console_user.roles.reads_everything());
     let page = UsersPage {
         inside: console_user.inside(ctx),
         users: &users,
@@ -174,8 +174,13 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
 }
 
 /// Returns the user with exactly the address or username of a search, if the list has not all users.
-async fn exact(ctx: &RequestContext<'_>, wanted: &Wanted) -> Result<UserSelection, Failure> {
-    let Some(user) = ctx.sealgate.store.user_by_sign_in_name(&wanted.find).await? else {
+async fn exact(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    wanted: &Wanted,
+) -> Result<UserSelection, Failure> {
+    let user = ctx.sealgate.store.user_by_sign_in_name(&wanted.find).await?;
+    let Some(user) = user.filter(|user| console_user.may_see_user(ctx, user)) else {
         return Ok(UserSelection::default());
     };
     let state = if user.is_enabled() { ListedState::Enabled } else { ListedState::Disabled };

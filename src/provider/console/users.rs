@@ -46,7 +46,7 @@ impl Typed {
             email: text("email")?,
             username: text("username")?,
             name: text("name")?,
-            groups: text("groups")?,
+            groups: typed_groups(form)?,
             roles: roles(form),
             app: text("app")?,
         })
@@ -118,8 +118,14 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
         faults.push(UserField::Name);
     }
     let groups = groups(&typed.groups);
-    if groups.is_none() {
-        faults.push(UserField::Groups);
+    match &groups {
+        None => faults.push(UserField::Groups),
+        Some(_) if console_user.is_administrator() => {}
+        Some(groups) if !groups.is_subset(&console_user.managed) || !typed.roles.is_empty() => {
+            return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+        }
+        Some(groups) if groups.is_empty() => faults.push(UserField::ManagedGroups),
+        Some(_) => {}
     }
     let (Some(groups), []) = (groups, faults.as_slice()) else {
         return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
@@ -134,7 +140,7 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
     let (roles, groups) = (typed.roles.into_iter().collect(), groups.into_iter().collect());
     let (name, phone, picture) = (typed.name, None, None);
     let (secret, command) = if by_mail {
-        let app = Some(typed.app).filter(|app| !app.is_empty());
+        let app = Some(typed.app).filter(|app| !app.is_empty() && console_user.is_administrator());
         // An invitation without an address has a fault above.
         let email = names.email.clone().ok_or(Failure::page(Problem::InvalidRequest))?;
         let (username, language, print_link) = (names.username.clone(), None, false);
@@ -155,7 +161,9 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[UserField]) -> Response {
-    let apps: Vec<_> = ctx.sealgate.config.apps.iter().map(|app| (app.name.as_str(), app.called())).collect();
+    let apps = ctx.sealgate.config.apps.iter().filter(|_| console_user.is_administrator());
+    let apps: Vec<_> = apps.map(|app| (app.name.as_str(), app.called())).collect();
+    let managed: Vec<&str> = console_user.managed.iter().map(String::as_str).collect();
     let invitation = ctx.sealgate.sends_mail().then_some(InvitationForm { apps: &apps, app: &typed.app });
     let page = NewUserPage {
         inside: console_user.inside(ctx),
@@ -164,6 +172,7 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, fau
         username: &typed.username,
         name: &typed.name,
         groups: &typed.groups,
+        managed: &managed,
         roles: &typed.roles,
         invitation,
         faults,
@@ -187,6 +196,19 @@ pub(super) fn username(typed: &str) -> Result<Option<Username>, UserField> {
 /// Returns the roles that are ticked in the form.
 pub(super) fn roles(form: &Params) -> BTreeSet<Role> {
     Role::ALL.into_iter().filter(|role| form.has(&format!("role_{}", role.as_str()))).collect()
+}
+
+/// Returns the groups of a form, one per line: of the field `groups`, or of the ticked boxes `member` in
+/// the form for a user manager.
+///
+/// # Errors
+/// When the field is repeated.
+pub(super) fn typed_groups(form: &Params) -> Result<String, Failure> {
+    if let Some(groups) = form.one("groups")? {
+        return Ok(groups.trim().to_owned());
+    }
+    let ticked: Vec<&str> = form.pairs().filter(|(name, _)| *name == "member").map(|(_, group)| group).collect();
+    Ok(ticked.join("\n"))
 }
 
 /// Parses a list with one group per line. Returns `None` if a group is invalid, or if the list has

@@ -147,6 +147,7 @@ async fn create(
         state: UserState::Enabled,
         created_at: ctx.now,
         updated_at: ctx.now,
+        audit_filters: Vec::new(),
     };
     let (store, registering) = (&ctx.sealgate.store, &proven.registering);
     for _ in 0..MAX_TRIES {

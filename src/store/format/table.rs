@@ -226,6 +226,11 @@ pub(crate) fn user(subject: Subject) -> Key {
     key(Table::User, &[subject.as_bytes()])
 }
 
+/// Returns whether this is the key of a user's record.
+pub(crate) fn is_user(key: &[u8]) -> bool {
+    key.first() == Some(&(Table::User as u8))
+}
+
 pub(crate) fn email(lookup: &SecretHash) -> Key {
     key(Table::Email, &[lookup.as_bytes()])
 }

@@ -155,7 +155,8 @@ async fn keys_and_limits_are_shown_as_they_are() {
     let kid = provider.get("/oauth/jwks").await.json()["keys"][0]["kid"].as_str().unwrap().to_owned();
     let page = anna.get("/console/keys").await;
     assert!(page.text().contains(&kid) && page.text().contains("No change is scheduled."), "{page:?}");
-    assert!(anna.get("/console/settings").await.text().contains("77 requests per minute per client or token"));
+    let page = anna.get("/console/settings?section=rate_limits").await;
+    assert!(page.text().contains("<code>77</code>") && page.text().contains("Default: <code>50</code>"), "{page:?}");
 }
 
 #[tokio::test]

@@ -259,19 +259,134 @@ async fn the_audit_log_can_be_paged_both_ways_and_exported() {
 }
 
 #[tokio::test]
-async fn an_export_of_the_audit_log_is_limited_and_the_page_says_so() {
+async fn an_export_has_all_events_of_the_selection_and_is_recorded() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let now = provider.sealgate.clock.now();
     let event = AuditEvent::new(now, AuditKind::KeysChanged, Actor::Operator);
     keep(&provider, vec![event; 2_600]).await;
-    let page = anna.get("/console/audit?kind=keys_changed").await;
-    assert!(
-        page.text().contains("up to 2500 of the newest") && page.text().contains("sealgate audit export"),
-        "{page:?}"
-    );
-    let file = anna.get("/console/audit/export?kind=keys_changed&format=ndjson").await;
-    assert_eq!(file.text().lines().count(), 2_500);
+    assert!(anna.get("/console/audit?kind=keys_changed").await.text().contains("Exports all events"));
+    for format in ["ndjson", "csv"] {
+        let file = anna.get(&format!("/console/audit/export?kind=keys_changed&format={format}")).await;
+        assert_eq!(file.text().lines().count(), 2_600 + usize::from(format == "csv"));
+        let filter = AuditFilter { kinds: vec![AuditKind::AuditExported], ..AuditFilter::default() };
+        let events = provider.sealgate.store.audit_page(&filter, None, 1).await.unwrap().records;
+        let event = &events[0].event;
+        assert_eq!(event.actor, Actor::Administrator(provider.anna.sub));
+        assert_eq!(event.detail.as_deref(), Some(format!("{format} kind=keys_changed&zone=0").as_str()));
+    }
+}
+
+#[tokio::test]
+async fn an_export_ends_when_the_user_loses_the_role_or_the_session() {
+    for ends_session in [false, true] {
+        let provider = provider().await;
+        let anna = signed_in(&provider, ANNA).await;
+        let event = AuditEvent::new(provider.clock.now(), AuditKind::KeysChanged, Actor::Operator);
+        keep(&provider, vec![event; 5_000]).await;
+        let mut parts = anna.stream("/console/audit/export?format=ndjson").await;
+        assert!(parts.next().await.unwrap().is_some());
+        if ends_session {
+            provider.sealgate.store.for_server().end_sessions_of_user(provider.anna.sub).await.unwrap();
+        } else {
+            give(&provider, provider.anna.sub, None).await;
+        }
+        let mut received = 1;
+        let end = loop {
+            match parts.next().await {
+                Ok(Some(_)) => received += 1,
+                end => break end,
+            }
+        };
+        assert!(end.is_err() && received < 5, "{received} parts, {end:?}");
+    }
+}
+
+#[tokio::test]
+async fn few_exports_run_at_the_same_time() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let event = AuditEvent::new(provider.clock.now(), AuditKind::KeysChanged, Actor::Operator);
+    keep(&provider, vec![event; 3_000]).await;
+    let path = "/console/audit/export?format=csv";
+    let mut running = Vec::new();
+    for _ in 0..4 {
+        running.push(anna.stream(path).await);
+    }
+    assert_eq!(anna.get(path).await.status, 503);
+    // A reader that has gone does not keep its place.
+    drop(running);
+    while provider.sealgate.exports.available_permits() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(anna.get(path).await.status, 200);
+}
+
+#[tokio::test]
+async fn filters_are_saved_for_their_user_and_deleted() {
+    let provider = provider().await;
+    give(&provider, provider.ben.sub, Some(Role::Admin)).await;
+    let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
+    let path = "/console/audit?kind=keys_changed&result=succeeded&zone=0";
+    assert!(!anna.get("/console/audit").await.text().contains("filter-name"));
+    let page = anna.get(path).await;
+    let (csrf, filter) = (csrf_of(&page), "kind=keys_changed&result=succeeded&zone=0&after=x&evil=%22");
+    let send = async |browser: &Browser<'_>, csrf: &str, action: &str, name: &str| {
+        let fields = [("csrf", csrf), ("action", action), ("name", name), ("filter", filter)];
+        browser.post("/console/audit", &fields).await
+    };
+    assert_eq!(send(&anna, "", "save-filter", "Keys").await.status, 400);
+    assert_eq!(send(&anna, &csrf, "sell", "Keys").await.status, 400);
+    let done = send(&anna, &csrf, "save-filter", " Keys <b> ").await;
+    assert_eq!(done.location(), format!("{path}&done=filter-saved"));
+    let page = anna.get("/console/audit").await;
+    let link = format!("<a href=\"{}\"><bdi>Keys &#60;b&#62;</bdi></a>", path.replace('&', "&#38;"));
+    assert!(page.text().contains(&link), "{page:?}");
+    assert!(!ben.get("/console/audit").await.text().contains("Keys &#60;b&#62;"));
+    for name in ["", " ", "a\nb", &"x".repeat(61)] {
+        let page = send(&anna, &csrf, "save-filter", name).await;
+        assert!(page.text().contains("id=\"filter-wrong\""), "{name:?}: {page:?}");
+    }
+    for number in 0..19 {
+        assert_eq!(send(&anna, &csrf, "save-filter", &format!("f{number}")).await.status, 303);
+    }
+    let page = send(&anna, &csrf, "save-filter", "one more").await;
+    assert!(page.text().contains("You have 20 saved filters."), "{page:?}");
+    assert_eq!(send(&anna, &csrf, "save-filter", "f1").await.status, 303, "a filter is replaced");
+    assert_eq!(send(&anna, &csrf, "delete-filter", "f1").await.location(), "/console/audit?done=filter-deleted");
+    let saved = async || provider.sealgate.store.user(provider.anna.sub).await.unwrap().unwrap().audit_filters.len();
+    assert_eq!(saved().await, 19);
+    give(&provider, provider.anna.sub, Some(Role::Developer)).await;
+    assert_eq!(send(&anna, &csrf, "delete-filter", "f2").await.status, 403);
+    assert_eq!(saved().await, 19);
+}
+
+#[tokio::test]
+async fn the_live_view_reloads_a_limited_number_of_times() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = anna.get("/console/audit?kind=signed_in").await;
+    assert_eq!(page.header("refresh"), None);
+    let mut at = link_of(&page, "live-start").unwrap();
+    let mut reloads = 0;
+    loop {
+        let page = anna.get(&at).await;
+        let Some(refresh) = page.header("refresh") else {
+            assert!(page.text().contains("The live view has ended."), "{page:?}");
+            break;
+        };
+        let next = refresh.strip_prefix("5;url=").unwrap().to_owned();
+        assert!(next.contains("kind=signed_in"), "{next}");
+        assert!(link_of(&page, "live-stop").is_some_and(|stop| !stop.contains("live=")), "{page:?}");
+        (at, reloads) = (next, reloads + 1);
+    }
+    assert_eq!(reloads, 120);
+    assert!(anna.get("/console/audit?live=99999999").await.header("refresh").unwrap().contains("live=119"));
+    assert_eq!(anna.get("/console/audit?live=x").await.header("refresh"), None);
+    // Without the role, the browser gets an error page, and no further reload.
+    give(&provider, provider.anna.sub, None).await;
+    let page = anna.get(&at.replace("live=0", "live=5")).await;
+    assert!(page.status == 403 && page.header("refresh").is_none(), "{page:?}");
 }
 
 #[tokio::test]

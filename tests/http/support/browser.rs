@@ -80,6 +80,14 @@ impl<'a> Browser<'a> {
         reply
     }
 
+    /// Sends a GET request. Returns the parts of the response's body, which the test receives itself.
+    pub(crate) async fn stream(&self, address: &str) -> sealgate_edge::BodyParts {
+        let request = Request::get(address).header(header::HOST, "id.test").header(header::COOKIE, self.cookies());
+        let response = self.provider.answer(&self.address, request.body(Bytes::new()).unwrap()).await;
+        assert_eq!(response.status(), 200);
+        response.extensions().get::<sealgate_edge::BodyStream>().expect("a body in parts").take().unwrap()
+    }
+
     /// Sends a GET request without following redirects.
     pub(crate) async fn get(&self, address: &str) -> Reply {
         // Headers of a page that the user opens.

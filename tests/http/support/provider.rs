@@ -253,6 +253,11 @@ impl Provider {
 
     /// Sends a request from this address.
     pub(crate) async fn send_from(&self, address: &str, request: Request<Bytes>) -> Reply {
+        Reply::new(whole(self.answer(address, request).await).await)
+    }
+
+    /// Returns the response to a request from this address. Its body may come in parts.
+    pub(crate) async fn answer(&self, address: &str, request: Request<Bytes>) -> http::Response<Bytes> {
         let (mut head, body) = request.into_parts();
         head.extensions.insert(Origin {
             address: address.parse::<IpAddr>().unwrap(),
@@ -261,7 +266,7 @@ impl Provider {
             ..Origin::unknown()
         });
         let route = provider::route(&self.sealgate.config, head.uri.path());
-        Reply::new(provider::dispatch(&self.sealgate, route, &head, body).await)
+        provider::dispatch(&self.sealgate, route, &head, body).await
     }
 
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Reply {
@@ -307,4 +312,17 @@ fn person(number: u8, email: &str, name: &str, everything: bool, now: UnixTime) 
         password: Some(records::password_hash()),
         ..records::person(number, email, name, now)
     }
+}
+
+/// Returns the response with its body, if that comes in parts.
+async fn whole(response: http::Response<Bytes>) -> http::Response<Bytes> {
+    let (mut parts, body) = response.into_parts();
+    let Some(stream) = parts.extensions.remove::<sealgate_edge::BodyStream>() else {
+        return http::Response::from_parts(parts, body);
+    };
+    let (mut received, mut whole) = (stream.take().unwrap(), Vec::new());
+    while let Some(part) = received.next().await.expect("a complete body") {
+        whole.extend_from_slice(&part);
+    }
+    http::Response::from_parts(parts, whole.into())
 }

@@ -1,0 +1,114 @@
+//! Conditions of the machine that need attention, for `sealgate doctor` and the console's overview.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use sealgate_config::{Config, SledConfig, StoreConfig};
+use sealgate_domain::time::UnixTime;
+use sealgate_store::sled::{DiskState, disk_state, last_backup};
+use sealgate_system::clock_discipline::is_clock_synchronized;
+
+/// Free space below which the disk is nearly full: in bytes, and as a multiple of
+/// `store.reserve_bytes`.
+const LOW_FREE_BYTES: u64 = 1 << 30;
+const LOW_FREE_RESERVES: u64 = 4;
+
+/// Number of free inodes below which the file system is nearly full.
+pub const LOW_FREE_FILES: u64 = 1000;
+
+/// Age at which a backup is old.
+pub const OLD_BACKUP: Duration = Duration::from_hours(7 * 24);
+
+const DAY_SECONDS: u64 = 86_400;
+
+/// Condition of the machine that needs attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineWarning {
+    /// No time service synchronizes the clock.
+    ClockNotSynchronized,
+    /// The file system of the store is read-only.
+    DiskReadOnly,
+    /// The free space is below `store.reserve_bytes`, so sign-ins are refused.
+    DiskFull,
+    /// The free space is low, in mebibytes.
+    DiskLow(u64),
+    /// The file system has hardly any inodes left.
+    FewInodes,
+    NeverBackedUp,
+    /// Age of the last backup in days.
+    OldBackup(u64),
+}
+
+/// Returns the free space below which a store's disk is nearly full, in bytes.
+pub fn low_free_bytes(store: &SledConfig) -> u64 {
+    LOW_FREE_BYTES.max(store.reserve_bytes.saturating_mul(LOW_FREE_RESERVES))
+}
+
+/// Returns the conditions of this machine that need attention. What cannot be read is omitted.
+/// Blocking I/O.
+pub fn machine_warnings(config: &Config, now: UnixTime) -> Vec<MachineWarning> {
+    let clock = is_clock_synchronized().is_ok_and(|is_synchronized| !is_synchronized);
+    let mut warnings: Vec<_> = clock.then_some(MachineWarning::ClockNotSynchronized).into_iter().collect();
+    if let StoreConfig::Sled(store) = &config.store {
+        if let Ok(state) = disk_state(&store.path) {
+            warnings.extend(disk_warnings(store, &state));
+        }
+        warnings.extend(backup_warning(store, now));
+    }
+    warnings
+}
+
+fn disk_warnings(store: &SledConfig, state: &DiskState) -> impl Iterator<Item = MachineWarning> {
+    let free = match state.free_bytes {
+        free if free < store.reserve_bytes => Some(MachineWarning::DiskFull),
+        free if free < low_free_bytes(store) => Some(MachineWarning::DiskLow(free >> 20)),
+        _ => None,
+    };
+    let inodes = state.free_files.is_some_and(|free| free < LOW_FREE_FILES).then_some(MachineWarning::FewInodes);
+    let read_only = state.is_read_only.then_some(MachineWarning::DiskReadOnly);
+    read_only.into_iter().chain(free).chain(inodes)
+}
+
+fn backup_warning(store: &SledConfig, now: UnixTime) -> Option<MachineWarning> {
+    let Some(at) = last_backup(&store.path).ok()? else { return Some(MachineWarning::NeverBackedUp) };
+    let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let age = Duration::from_secs(now.seconds()).saturating_sub(at);
+    (age > OLD_BACKUP).then_some(MachineWarning::OldBackup(age.as_secs() / DAY_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_store_without_backup_and_a_full_disk_are_reported() {
+        let directory = std::env::temp_dir();
+        let text = format!(
+            "issuer = \"https://id.test\"\nhsm = {{ module = \"m\", token_label = \"t\", pin_file = \"p\" }}\n\
+             store.path = {:?}\nserver.listen = [\"127.0.0.1:80\"]\n",
+            directory.join("sealgate-no-such-store")
+        );
+        let config = Config::parse(&text, Path::new("/etc")).unwrap();
+        let StoreConfig::Sled(store) = &config.store else { panic!("another store") };
+        let now = UnixTime::from_seconds(2_000_000_000);
+        assert!(machine_warnings(&config, now).contains(&MachineWarning::NeverBackedUp));
+        let state = |free_bytes, free_files, is_read_only| DiskState {
+            free_bytes,
+            free_files: Some(free_files),
+            is_read_only,
+            loses_data: None,
+        };
+        let warnings = |state| disk_warnings(store, &state).collect::<Vec<_>>();
+        assert_eq!(warnings(state(u64::MAX, u64::MAX, false)), []);
+        assert_eq!(
+            warnings(state(low_free_bytes(store) - 1, 999, true)),
+            [
+                MachineWarning::DiskReadOnly,
+                MachineWarning::DiskLow((low_free_bytes(store) - 1) >> 20),
+                MachineWarning::FewInodes
+            ]
+        );
+        assert_eq!(warnings(state(store.reserve_bytes - 1, u64::MAX, false)), [MachineWarning::DiskFull]);
+    }
+}
