@@ -11,10 +11,11 @@ use sealgate_admin::command::{
     AppPasswordCommand, AuditCommand, Command, ConsentCommand, EventFilter, GrantCommand, GrantsOf, KeyCommand,
     MailCommand, SessionCommand, SessionsOf, UserCommand,
 };
-use sealgate_admin::{UserRef, rotate_key};
+use sealgate_admin::{CommandError, UserRef, rotate_key};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
+use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 
@@ -121,9 +122,14 @@ pub(super) async fn keys(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     call.command(Command::Key(KeyCommand::List)).await
 }
 
-/// Rotates the signing key as the console does, and returns the keys.
+/// Rotates the signing key of an algorithm as the console does, and returns the keys.
 pub(super) async fn rotate(call: &Call<'_>) -> Result<Reply, ApiProblem> {
-    rotate_key(&call.context()).await.map_err(|error| call.failed(error))?;
+    let algorithm = call.query.some_text("algorithm").map_or(Some(Algorithm::Rs256), Algorithm::parse);
+    let context = call.context();
+    let algorithm = algorithm.filter(|algorithm| context.algorithms.contains(algorithm));
+    let not_configured =
+        || call.failed(CommandError::Invalid(vec!["[keys] algorithms does not contain this algorithm".to_owned()]));
+    rotate_key(&context, algorithm.ok_or_else(not_configured)?).await.map_err(|error| call.failed(error))?;
     keys(call).await
 }
 

@@ -128,6 +128,9 @@ const AUDIT: &[Field] = &[
     field("after", Kind::Text(100), "Value of `next` on the previous page"),
 ];
 
+const ALGORITHM: &[Field] =
+    &[field("algorithm", Kind::Choice(&["RS256", "PS256", "ES256", "EdDSA"]), "Algorithm of the key; RS256 if absent")];
+
 const MAILS: &[Field] = &[
     field("sent", Kind::Flag, "List messages sent in the last 30 days instead"),
     field("after", Kind::Text(100), "Value of `next` on the previous page"),
@@ -384,9 +387,10 @@ pub(super) static ROUTES: &[ApiRoute] = &[
     get("keys", KeysRead, "List signing keys with their schedule", Shape::Object(KeysAnswer::schema), |c| {
         Box::pin(objects::keys(c))
     }),
-    post("keys/rotate", KeysWrite, "Rotate the signing key", Shape::Object(KeysAnswer::schema), |c| {
+    post("keys/rotate", KeysWrite, "Rotate the signing key of an algorithm", Shape::Object(KeysAnswer::schema), |c| {
         Box::pin(objects::rotate(c))
-    }),
+    })
+    .with_query(ALGORITHM),
     get(
         "mails",
         MailRead,
