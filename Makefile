@@ -38,7 +38,7 @@ help:
 	@echo "make mutants       removes each security check in turn: a test must fail (MUTANTS=word for some; two hours for all)"
 	@echo "make fuzz          fuzzes each parser of untrusted input for FUZZ_SECONDS (10)"
 	@echo "make bench         comparison with HAProxy, nginx, Envoy and bare Pingora, with plots (builds the package first, then ten minutes)"
-	@echo "make bench-gate    the gateway compared with bare Pingora and HAProxy"
+	@echo "make bench-gate    the gateway compared with bare Pingora, HAProxy and Envoy, also with one thread"
 	@echo "make bench-cluster three nodes compared with one server (builds the package first)"
 	@echo "make bench-directory  processor time of a sign-in with a directory, compared with a local one (builds the package first, then a minute)"
 	@echo "make bench-growth  cost and memory for growing numbers of users, rules and connections, with plots (a release build, then ten minutes)"
@@ -233,12 +233,13 @@ fuzz:
 bench:
 	@.ci/install bench
 	benches/all/tools.sh
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy --example h2_load
 	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/all/run.mjs
 
 bench-gate:
 	@.ci/install bench
+	@tests/proxies/envoy.sh >/dev/null
 	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/gate/run.mjs
 

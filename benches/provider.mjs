@@ -14,9 +14,9 @@ const { Browser } = await import("../tests/clients/browser.mjs");
 /// Sets up a provider with a SoftHSM token. On app.localhost, `/open/` is public and `/api/`
 /// requires a token. Its `start` accepts the log filter, a command prefix, such as a profiler, and
 /// further tables.
-/// `tls`: certificate and key. `server` and `application`: additional lines of those tables;
-/// `more`: further tables.
-export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", application = "", more = "" }) {
+/// `tls`: certificate and key. `server`, `limits` and `application`: additional lines of those tables,
+/// with `rate_limits` for `limits`; `more`: further tables.
+export function provider({ issuerPort, adminPort, upstream, threads, tls, directory = work, server = "", limits = "", application = "", more = "" }) {
   const scheme = tls ? "https" : "http";
   const issuer = `${scheme}://localhost:${issuerPort}`;
   mkdirSync(directory, { recursive: true });
@@ -41,7 +41,7 @@ token = "none"
 authorize = "none"
 pages = "none"
 userinfo = "none"
-[log]
+${limits}[log]
 filter = "${filter}"
 [[app]]
 name = "application"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for FUZZ_SECONDS (default 10): fuzz/run.sh [TARGET…]
+# The target cost measures a running server: PROGRAM, by default the debug build.
 # Needs stable Rust and a C++ compiler: the coverage flags are LLVM's, and the crate libfuzzer-sys
 # contains libFuzzer.
 set -euo pipefail
@@ -19,10 +20,23 @@ RUSTFLAGS="${flags[*]}" "${CARGO:-cargo}" build --locked --quiet --release --bin
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     for file in fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
+    targets+=(cost)
 fi
 failed=()
 for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" "artifacts/$target"
+    if [ "$target" = cost ]; then
+        if [ -z "${PROGRAM:-}" ]; then
+            (cd .. && "${CARGO:-cargo}" build --locked --quiet --bin sealgate)
+            PROGRAM=${CARGO_TARGET_DIR:-$(cd .. && pwd)/target}/debug/sealgate
+        fi
+        if ! FUZZ_SECONDS=$seconds PROGRAM=$PROGRAM node cost/run.mjs >"artifacts/$target/log" 2>&1; then
+            echo "$target: FOUND"
+            failed+=("$target")
+        fi
+        cat "artifacts/$target/log"
+        continue
+    fi
     corpora=("corpus/$target")
     [ ! -d "seeds/$target" ] || corpora+=("seeds/$target")
     log="artifacts/$target/log"

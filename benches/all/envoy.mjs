@@ -5,7 +5,7 @@
 const typed = (name, fields) => ({ "@type": `type.googleapis.com/${name}`, ...fields });
 const at = (port) => ({ socket_address: { address: "127.0.0.1", port_value: port } });
 
-export function envoy({ gatePort, tlsPort, upstream, issuer, jwks, certificate, key, tokens }) {
+export function envoy({ gatePort, tlsPort, gateTlsPort, upstream, issuer, jwks, certificate, key, tokens }) {
   const chain = (filters) => ({
     filters: [
       {
@@ -50,6 +50,7 @@ export function envoy({ gatePort, tlsPort, upstream, issuer, jwks, certificate, 
       listeners: [
         { name: "gate", address: at(gatePort), filter_chains: [chain([jwt])] },
         { name: "tls", address: at(tlsPort), filter_chains: [{ ...chain([]), transport_socket }] },
+        { name: "gate-tls", address: at(gateTlsPort), filter_chains: [{ ...chain([jwt]), transport_socket }] },
       ],
       clusters: [{ name: "application", type: "STATIC", load_assignment: { cluster_name: "application", endpoints } }],
     },

@@ -274,6 +274,13 @@ impl ClientSettings {
         Self { level: Some(level.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
     }
 
+    /// Creates a change of the consent rule and of the limit at the token endpoint (`None` for the
+    /// default), and of the owner unless `owner` is `None`.
+    pub fn of_rules(consent: ConsentRule, token_limit: Option<RateLimit>, owner: Option<Setting<UserRef>>) -> Self {
+        let token_limit = Some(token_limit.map_or(Setting::Removed, Setting::Set));
+        Self { consent: Some(consent), token_limit, owner, ..Self::default() }
+    }
+
     /// Creates a change of the public keys. The client then has no secret.
     pub fn of_jwks(jwks: ClientJwks) -> Self {
         Self { jwks: Some(jwks), ..Self::default() }

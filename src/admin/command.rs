@@ -596,6 +596,13 @@ pub struct GrantsOf {
     pub session: Option<SessionId>,
 }
 
+impl GrantsOf {
+    /// Creates a filter for all grants of a client.
+    pub fn of_client(client: ClientId) -> Self {
+        Self { user: None, client: Some(client), session: None }
+    }
+}
+
 /// Commands about consents.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -272,7 +272,7 @@ impl Front for Site {
 impl Policy for Site {
     fn epoch(&self) -> u64 {
         // Both numbers only grow, so their sum changes when one of them changes.
-        self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().key_set().generation())
+        self.sealgate.store.epoch().wrapping_add(self.sealgate.issuer.signer().generation())
     }
 
     fn public_origin(&self, host: &str) -> Option<String> {

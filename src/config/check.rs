@@ -6,6 +6,7 @@
 mod acme;
 mod address;
 mod also_sign_in;
+mod applications_file;
 mod apps;
 mod clients;
 mod console;
@@ -26,6 +27,8 @@ mod telemetry;
 mod tls;
 mod trusted_issuers;
 mod upstreams;
+
+pub(crate) use applications_file::{MAX_BYTES as MAX_APPLICATIONS_BYTES, read as read_applications};
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,10 +66,16 @@ const MAX_CLOCK_DIFFERENCE: u64 = 5 * MINUTE;
 
 /// Reads and checks the file at `path`. `files` creates the path resolver from the file's
 /// directory.
-pub(super) fn file(path: &Path, files: impl FnOnce(PathBuf) -> Files) -> Result<Config, Vec<ConfigFault>> {
+///
+/// `applications` replaces the content of the file of applications.
+pub(super) fn file(
+    path: &Path,
+    files: impl FnOnce(PathBuf) -> Files,
+    applications: Option<&str>,
+) -> Result<Config, Vec<ConfigFault>> {
     let (content, base) =
         content(path).map_err(|problem| vec![ConfigFault::new(path.display().to_string(), None, problem)])?;
-    let config = text(&content, &files(base))?;
+    let config = text(&content, &files(base), applications)?;
     Ok(Config { file: Some(path.to_owned()), ..config })
 }
 
@@ -90,16 +99,19 @@ pub(super) fn reach(path: &Path) -> Option<ServerAddress> {
     Some(ServerAddress { socket: admin.socket, owned })
 }
 
-pub(super) fn text(text: &str, files: &Files) -> Result<Config, Vec<ConfigFault>> {
-    let reading = ConfigReader::new(text);
+/// Checks the text of a configuration file. `applications` replaces the content of its file of
+/// applications.
+pub(super) fn text(text: &str, files: &Files, applications: Option<&str>) -> Result<Config, Vec<ConfigFault>> {
+    let joined = applications_file::join(text, files, applications)?;
+    let reading = ConfigReader::new(&joined.text);
     let config = reading.root().and_then(|root| config(root, files));
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
-            config.warnings.splice(..0, warnings);
-            config.text = ConfigText(text.into());
+            config.warnings.splice(..0, joined.locate(warnings));
+            config.text = ConfigText(joined.text.as_str().into());
             Ok(config)
         }
-        (_, (faults, _)) => Err(faults),
+        (_, (faults, _)) => Err(joined.locate(faults)),
     }
 }
 
@@ -145,7 +157,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let mail = mail.and_then(|section| mail::mail(section, files, issuer.as_ref()));
     let registration = registration(root.section("registration"), mail_is_wanted);
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
-    let console = console::console(root.section("console"));
+    let console = console::console(root.section("console"), files, is_cluster);
     let api = Api { enabled: root.section("api").flag("enabled", false) };
     let log = log(root.section("log"));
     let telemetry = root.optional_section("telemetry", "write it as a table, [telemetry]");

@@ -1,6 +1,7 @@
 //! `[console]`: the pages for administrators, auditors, user managers and developers.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
@@ -22,6 +23,10 @@ pub struct Console {
     pub user_managers: Vec<UserManagers>,
     /// Maximum time since the sign-in of a user of the console.
     pub sign_in: Duration,
+    /// File with further `[[app]]` sections.
+    pub applications_file: Option<PathBuf>,
+    /// Whether administrators can change `applications_file` in the console.
+    pub edit_applications: bool,
 }
 
 /// `[[console.user_manager]]`: members of a group who manage the users of other groups.

@@ -59,6 +59,7 @@ const SECTIONS: &[Keys] = &[
     ("registration_of_people", &[], &["mode", "domains"]),
     ("console", &[], &["enabled", "developers", "admins", "auditors", "user_manager", "sign_in_seconds"]),
     ("api", &[], &["enabled"]),
+    ("console", &[], &["applications_file", "edit_applications"]),
     ("log", &["format"], &["filter"]),
     ("telemetry", &["otlp", "sample", "service_name", "headers_file"], &[]),
     ("audit", &["keep_days", "max_records"], &[]),

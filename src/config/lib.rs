@@ -8,6 +8,7 @@ mod acme;
 mod app;
 mod app_hosts;
 mod appearance;
+mod applications;
 mod check;
 mod client;
 mod console;
@@ -52,6 +53,7 @@ pub use app::{
 };
 pub use app_hosts::{AppHosts, CoveredHost};
 pub use appearance::{Accent, Logo, Picture};
+pub use applications::{AppFields, ApplicationsFile, EditableApp, EditableRule, RuleFields, SaveError};
 pub use client::DefinedClient;
 pub use console::{Console, UserManagers};
 pub use difference::Difference;
@@ -119,7 +121,17 @@ impl Config {
     /// # Errors
     /// Returns all errors, in the order of the file.
     pub fn load_with(path: &Path, credentials: Option<PathBuf>) -> Result<Self, Vec<ConfigFault>> {
-        check::file(path, |base| Files::checked(base, credentials))
+        check::file(path, |base| Files::checked(base, credentials), None)
+    }
+
+    /// Reads and checks a configuration file as [`Self::load`] does, with this text instead of the
+    /// content of `console.applications_file`.
+    ///
+    /// # Errors
+    /// Returns all errors, in the order of the file.
+    pub fn load_with_applications(path: &Path, applications: &str) -> Result<Self, Vec<ConfigFault>> {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        check::file(path, |base| Files::checked(base, credentials), Some(applications))
     }
 
     /// Reads and checks a configuration file, but not the files that it names.
@@ -130,7 +142,7 @@ impl Config {
     /// # Errors
     /// Returns all errors of the text itself, in the order of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigFault>> {
-        check::file(path, Files::unchecked)
+        check::file(path, Files::unchecked, None)
     }
 
     /// Returns the address of the server that runs with this file. Ignores errors in other parts of
@@ -148,7 +160,7 @@ impl Config {
     /// # Errors
     /// Returns all errors of the text itself, in the order of the text.
     pub fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigFault>> {
-        check::text(text, &Files::unchecked(base.to_owned()))
+        check::text(text, &Files::unchecked(base.to_owned()), None)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod endorsing;
 pub mod expiry;
 pub mod health;
 pub mod limits;
+pub mod local_cache;
 pub mod overview;
 pub mod password;
 pub mod refusals;

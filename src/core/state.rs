@@ -42,6 +42,7 @@ use sealgate_store::postgres::PostgresFault;
 use sealgate_store::{Store, StoreError, UserRule};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
+use sealgate_system::read_mostly::LocalRef;
 use sealgate_upstream::AssertionSigner;
 
 /// Interval at which a starting node checks whether its key may sign.
@@ -442,7 +443,7 @@ impl Sealgate {
     }
 
     /// Verifies a presented access token against the current store: see [`Bearers::verify`].
-    pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<Arc<Bearer>, BearerFault> {
+    pub async fn bearer(&self, token: &str, now: UnixTime) -> Result<LocalRef<Bearer>, BearerFault> {
         let basis = self.store.basis()?;
         self.reload_changed_key_ring().await?;
         let bearer = self.bearers.verify(&self.issuer, &self.store, &self.config, token, now).await?;

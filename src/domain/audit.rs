@@ -111,13 +111,15 @@ pub enum AuditKind {
     /// A token for the admin API was created. The detail gives its id and scopes.
     ApiTokenCreated,
     ApiTokenRevoked,
+    /// An administrator changed an application in the console.
+    AppChanged,
     /// A user of the console exported events of the audit log.
     AuditExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 55] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -171,6 +173,7 @@ impl AuditKind {
         Self::ConfigurationReloaded,
         Self::ApiTokenCreated,
         Self::ApiTokenRevoked,
+        Self::AppChanged,
         Self::AuditExported,
     ];
 
@@ -230,6 +233,7 @@ impl AuditKind {
             Self::ConfigurationReloaded => "configuration_reloaded",
             Self::ApiTokenCreated => "api_token_created",
             Self::ApiTokenRevoked => "api_token_revoked",
+            Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
         }
     }

@@ -28,7 +28,8 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    const ALL: [Self; 5] = [Self::Session, Self::AppSession, Self::Client, Self::AppPassword, Self::AppLogin];
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Session, Self::AppSession, Self::Client, Self::AppPassword, Self::AppLogin];
 
     /// Returns the name of the kind in commands and forms.
     pub const fn as_str(self) -> &'static str {

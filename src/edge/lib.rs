@@ -35,7 +35,7 @@ pub use self::listen::head::check as check_head;
 pub use self::listen::inherited::inherited_sockets;
 pub use self::listen::listeners::Listener;
 pub use self::listen::quota::Quota;
-pub use self::listen::service::{HttpService, Limits};
+pub use self::listen::service::{HttpService, Limits, Threads};
 pub use self::listen::tls::{Tls, watch_tls};
 pub use self::listen::token_key::TokenKeys;
 pub use self::monitoring::{Phase, admin_service};

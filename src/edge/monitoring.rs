@@ -31,7 +31,11 @@ pub enum Phase {
 ///
 /// `/readyz` reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the
 /// probe succeeds.
-pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Probe) -> MonitoringService {
+pub const fn admin_service(
+    health: Arc<dyn Health>,
+    phase: watch::Receiver<Phase>,
+    probe: Arc<Probe>,
+) -> MonitoringService {
     MonitoringService { health, phase, probe }
 }
 
@@ -39,7 +43,7 @@ pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase
 pub struct MonitoringService {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
-    probe: Probe,
+    probe: Arc<Probe>,
 }
 
 impl MonitoringService {

@@ -1,6 +1,7 @@
 //! Ids of requests, for the log, for clients and for upstreams.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::unique::UniqueNumbers;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -16,9 +17,14 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// Creates a generator. `seed` must be random for each process.
+    /// Creates a generator. `seed` must be random for each generator.
     pub const fn new(seed: [u64; 2]) -> Self {
         Self { process: seed[0], numbers: UniqueNumbers::new(seed[1]) }
+    }
+
+    /// Creates a generator with a random seed.
+    pub fn random() -> Self {
+        Self::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
     }
 
     /// Returns an id that no other request has.

@@ -16,7 +16,7 @@ mod trust;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -32,7 +32,8 @@ use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream, UpstreamProtocol};
 use sealgate_system::file_version::FileVersion;
-pub(super) use server::UpstreamServer;
+use sealgate_system::read_mostly::{LocalRef, ReadMostly};
+pub(super) use server::{ServerRef, UpstreamServer};
 use source::LookupAnswer;
 pub use source::Resolver;
 use source::{Address, UpstreamPlace, UpstreamSource};
@@ -44,6 +45,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Minimum of `max_requests` with which idle connections are kept. Each thread keeps its own.
+const MIN_REQUESTS_FOR_IDLE: usize = 64;
 /// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -54,9 +57,9 @@ pub struct Upstreams {
     sources: Vec<UpstreamSource>,
     check: Arc<ServerCheck>,
     /// Current servers of all upstreams in the configuration.
-    servers: RwLock<Arc<[Arc<UpstreamServer>]>>,
+    servers: ReadMostly<Box<[Arc<UpstreamServer>]>>,
     turn: AtomicUsize,
-    fair_queue: Arc<FairQueue>,
+    fair_queue: ReadMostly<FairQueue>,
     /// Locked while the list of servers is rebuilt.
     files: Mutex<UpstreamFiles>,
 }
@@ -109,9 +112,9 @@ impl Upstreams {
             resolver: resolver.clone(),
             sources,
             check: Arc::new(ServerCheck::new(app).map_err(fault)?),
-            servers: RwLock::new(Arc::new([])),
+            servers: ReadMostly::new(Box::default()),
             turn: AtomicUsize::new(0),
-            fair_queue: Arc::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
+            fair_queue: ReadMostly::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
             files: Mutex::new(files),
         };
         upstreams.rebuild_servers().map_err(fault)?;
@@ -125,6 +128,13 @@ impl Upstreams {
     /// Returns whether an upstream connection may be reused after a request with a body.
     pub(super) const fn reads_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
+    }
+
+    /// Returns whether the application gets so few requests at the same time that no connection may stay
+    /// idle. Such an application may use a worker for each connection, and an idle connection of one
+    /// thread would block the requests of another.
+    pub(super) const fn have_few_requests(&self) -> bool {
+        self.app.max_requests < MIN_REQUESTS_FOR_IDLE
     }
 
     /// Returns whether connections use HTTP/2 only, instead of HTTP/1.1.
@@ -212,7 +222,7 @@ impl Upstreams {
     /// Waits until the request may be sent. `None` if the wait takes too long; see
     /// [`FairQueue::turn`].
     pub(super) async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
-        self.fair_queue.turn(client).await
+        FairQueue::turn(self.fair_queue.get(), client).await
     }
 
     /// Returns whether there is more than one server.
@@ -225,24 +235,29 @@ impl Upstreams {
     /// Prefers a live server other than `avoid`, then any server other than `avoid`, then any
     /// server. Returns a server even if all seem dead, because the result of the health check may
     /// be outdated.
-    pub(super) fn pick(&self, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
+    pub(super) fn pick(&self, avoid: Option<&ServerRef>) -> Option<ServerRef> {
         let servers = self.current();
-        if let [only] = &*servers {
-            return Some(Arc::clone(only));
+        if servers.len() == 1 {
+            return ServerRef::new(servers, 0);
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        preferred(avoid, |fits| {
+        let index = preferred(avoid, |fits| {
             // Counts only suitable servers, so that they share the requests of a dead server evenly.
             let count = servers.iter().filter(|server| fits(server)).count();
-            servers.iter().filter(|server| fits(server)).nth(turn.checked_rem(count)?).map(Arc::clone)
-        })
+            let mut fitting = servers.iter().enumerate().filter(|(_, server)| fits(server));
+            fitting.nth(turn.checked_rem(count)?).map(|(index, _)| index)
+        });
+        ServerRef::new(servers, index?)
     }
 
     /// Returns the server for all requests with this number, or `None` while no address is known. The
     /// preference is that of [`Self::pick`].
-    pub(super) fn pick_for(&self, number: u64, avoid: Option<&Arc<UpstreamServer>>) -> Option<Arc<UpstreamServer>> {
+    pub(super) fn pick_for(&self, number: u64, avoid: Option<&ServerRef>) -> Option<ServerRef> {
         let servers = self.current();
-        preferred(avoid, |fits| affinity::best(number, servers.iter().filter(|server| fits(server))).map(Arc::clone))
+        let index = preferred(avoid, |fits| {
+            affinity::best(number, servers.iter().enumerate().filter(|(_, server)| fits(server)))
+        });
+        ServerRef::new(servers, index?)
     }
 
     /// Returns a number whose server is `server`, unless that of `known` is.
@@ -258,13 +273,11 @@ impl Upstreams {
     /// `avoid`.
     ///
     /// The application may have authenticated that connection, so later requests must use it too.
-    pub(super) fn pinned(
-        &self,
-        pinned: &PinnedConnection,
-        avoid: Option<&Arc<UpstreamServer>>,
-    ) -> Option<Arc<UpstreamServer>> {
+    pub(super) fn pinned(&self, pinned: &PinnedConnection, avoid: Option<&ServerRef>) -> Option<ServerRef> {
         let address = pinned.server().filter(|address| avoid.is_none_or(|avoid| avoid.address != *address))?;
-        self.current().iter().find(|server| server.address == address && server.is_alive()).map(Arc::clone)
+        let servers = self.current();
+        let index = servers.iter().position(|server| server.address == address && server.is_alive());
+        ServerRef::new(servers, index?)
     }
 
     /// Returns the application, the address and the last known health of each server.
@@ -274,8 +287,8 @@ impl Upstreams {
         self.current().iter().map(state).collect()
     }
 
-    fn current(&self) -> Arc<[Arc<UpstreamServer>]> {
-        Arc::clone(&self.servers.read().unwrap_or_else(PoisonError::into_inner))
+    fn current(&self) -> LocalRef<Box<[Arc<UpstreamServer>]>> {
+        self.servers.get()
     }
 
     /// Checks the servers, resolves names and reloads changed files, until `stop` becomes true or
@@ -432,14 +445,14 @@ impl Upstreams {
                 servers.push(Arc::new(server));
             }
         }
-        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers.into();
+        self.servers.set(servers.into());
         Ok(())
     }
 }
 
 /// Chooses among servers that are alive and not `avoid`, then any other than `avoid`, then any.
 fn preferred<T>(
-    avoid: Option<&Arc<UpstreamServer>>,
+    avoid: Option<&ServerRef>,
     choose: impl Fn(&dyn Fn(&Arc<UpstreamServer>) -> bool) -> Option<T>,
 ) -> Option<T> {
     let avoided = |server: &Arc<UpstreamServer>| avoid.is_some_and(|avoid| avoid.address == server.address);

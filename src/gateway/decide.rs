@@ -369,8 +369,11 @@ impl Gateway {
         // Even if the path is public, a rule of the destination or of a path below may accept HTTP
         // Basic.
         let takes_app_passwords =
-            asked.rule.app_passwords || (access == Access::Public && asked.rules().any(|rule| rule.app_passwords));
-        if takes_app_passwords && app_password::is_presented(&ctx.head.headers, &gate.app.identity) {
+            || asked.rule.app_passwords || (access == Access::Public && asked.rules().any(|rule| rule.app_passwords));
+        if gate.takes_app_passwords
+            && app_password::is_presented(&ctx.head.headers, &gate.app.identity)
+            && takes_app_passwords()
+        {
             return Box::pin(app_password::credential(ctx, &self.password_uses)).await;
         }
         let token = match Presented::read(&ctx.head.headers) {
@@ -424,9 +427,7 @@ impl Gateway {
             Presented::Bearer(token) if is_known_token(ctx, token) => self.token(ctx, asked.rule, token).await,
             _ => {
                 let known = self.session_cache.find(ctx, asked.index).await.map_err(|error| ctx.failed(&error))?;
-                return Ok(
-                    known.map_or(Credential::Anonymous, |known| Credential::Browser(Arc::clone(&known.signed_in)))
-                );
+                return Ok(known.map_or(Credential::Anonymous, |known| Credential::Browser(known.signed_in.clone())));
             }
         };
         match read {
@@ -447,7 +448,7 @@ impl Gateway {
         if !ctx.is_again() {
             self.uses.note(known.signed_in.session, known.last_seen_at, ctx.now);
         }
-        Ok(Credential::Browser(Arc::clone(&known.signed_in)))
+        Ok(Credential::Browser(known.signed_in.clone()))
     }
 }
 

@@ -298,12 +298,12 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 vouched_for: *vouched_for,
                 visible_groups: GroupFilter::default(),
             };
-            Credential::Bearer(Arc::new(bearer), required)
+            Credential::Bearer(bearer.into(), required)
         }
         Asker::Foreign(foreign) => Credential::Foreign(Arc::new(foreign.as_ref().clone())),
         Asker::User(user, level) => {
             let policy = config.factors.policy_for(user, now);
-            Credential::Browser(Arc::new(SignedIn {
+            let signed_in = SignedIn {
                 user: user.as_ref().clone(),
                 session: SessionId::from_bytes([0; 16]),
                 app_session: None,
@@ -311,7 +311,8 @@ fn credential(config: &Config, asker: &Asker, now: UnixTime) -> Option<Credentia
                 // A user with a second factor always uses it in a sign-in. So a sign-in at level 1
                 // implies a user without a second factor.
                 required: policy.in_force(*level != Some(AssuranceLevel::One)),
-            }))
+            };
+            Credential::Browser(signed_in.into())
         }
     })
 }

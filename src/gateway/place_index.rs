@@ -13,7 +13,7 @@ use http::header::{CONNECTION, HeaderName};
 
 use crate::path::CanonicalPath;
 use crate::reading::Ambiguous;
-use crate::route::{NoRule, RoutePlace, Routes, Rule};
+use crate::route::{NoRule, PlacesBelow, RoutePlace, Routes, Rule};
 use crate::{reading, work};
 use sealgate_config::request_fields;
 
@@ -77,15 +77,13 @@ pub(super) struct Subtree<'a> {
     method: &'a str,
     /// Address of the client, if it is known.
     address: Option<IpAddr>,
-    rules: Vec<&'a Rule>,
-    /// Whether a place below the paths has no rule for the method.
-    is_closed: bool,
+    places: Vec<PlacesBelow<'a>>,
 }
 
 impl<'a> Subtree<'a> {
     /// Creates an empty set for a request with this method from this address.
     pub(super) const fn new(method: &'a str, address: Option<IpAddr>) -> Self {
-        Self { method, address, rules: Vec::new(), is_closed: false }
+        Self { method, address, places: Vec::new() }
     }
 
     pub(super) const fn method(&self) -> &'a str {
@@ -99,8 +97,6 @@ impl<'a> Subtree<'a> {
 
     /// Adds the rules below a path. `found` is the place of the path itself.
     ///
-    /// Omits rules with the same requirements as the rule of the path.
-    ///
     /// # Errors
     /// If the path can be read in more than one way.
     pub(super) fn add(
@@ -110,30 +106,18 @@ impl<'a> Subtree<'a> {
         found: &'a RoutePlace,
         depth: RequestDepth,
     ) -> Result<(), Ambiguous> {
-        if depth == RequestDepth::Zero {
-            return Ok(());
-        }
-        let mut known = self.rule(found).ok();
-        for place in routes.below(path, found)? {
-            let Ok(rule) = self.rule(place) else {
-                self.is_closed = true;
-                return Ok(());
-            };
-            if !known.is_some_and(|known| known.has_same_conditions_as(rule)) {
-                self.rules.push(rule);
-                known = Some(rule);
-            }
+        if depth == RequestDepth::Infinity {
+            self.places.push(routes.below(path, found)?);
         }
         Ok(())
     }
 
-    /// Returns whether a place below the paths has no rule for the method.
-    pub(super) const fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
-    pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
-        self.rules.iter().copied()
+    /// Returns the rules, up to the first place that has no rule for the method. That place is the
+    /// last element, as an error.
+    pub(super) fn rules(&self) -> impl Iterator<Item = Result<&'a Rule, NoRule>> {
+        let mut is_closed = false;
+        let places = self.places.iter().flat_map(|below| below.places(self.method));
+        places.map(|place| self.rule(place)).take_while(move |rule| !std::mem::replace(&mut is_closed, rule.is_err()))
     }
 }
 

@@ -84,13 +84,22 @@ pub(super) struct Conditions<'c> {
 
 impl PlaceTree {
     /// Builds the tree. The number of a place is its position in the iterator. `conditions` has an
-    /// element for each place. Places with the same conditions have equal elements.
-    pub(super) fn from_paths<'p>(paths: impl Iterator<Item = &'p [u8]>, conditions: &[usize]) -> Self {
+    /// element for each place. Places with the same conditions have equal elements. Places in `open`
+    /// come last in the results.
+    pub(super) fn from_paths<'p>(
+        paths: impl Iterator<Item = &'p [u8]>,
+        conditions: &[usize],
+        open: &dyn Fn(usize) -> bool,
+    ) -> Self {
         let mut tree = Self { nodes: vec![Node::default()], depth: 0, max_name_bytes: 0 };
         for (number, path) in paths.enumerate() {
             tree.add(number, path);
         }
         tree.gather(conditions);
+        for node in &mut tree.nodes {
+            node.below.sort_unstable_by_key(|number| (open(*number), *number));
+            node.all.sort_unstable_by_key(|number| (open(*number), *number));
+        }
         tree
     }
 
@@ -145,10 +154,10 @@ impl PlaceTree {
         }
     }
 
-    /// Returns two iterators over place numbers. The first has the places with exactly this path,
-    /// with or without a trailing slash. The second has, for each distinct set of conditions below
-    /// the path, one place.
-    pub(super) fn at_and_below(&self, path: &[u8]) -> (impl Iterator<Item = usize>, impl Iterator<Item = usize>) {
+    /// Returns two sets of place numbers. The first has the places with exactly this path, with or
+    /// without a trailing slash. The second has, for each distinct set of conditions below the path,
+    /// one place.
+    pub(super) fn at_and_below(&self, path: &[u8]) -> (impl Iterator<Item = usize>, &[usize]) {
         let name = path.strip_suffix(b"/").unwrap_or(path);
         let mut segments = name.split(|byte| *byte == b'/').skip(1);
         let node = segments.try_fold(self.nodes.first(), |node, name| {
@@ -156,14 +165,14 @@ impl PlaceTree {
             let child = node?.children.get(&self.segment(name).name)?;
             Some(self.nodes.get(*child))
         });
-        let node = node.flatten().into_iter();
-        let here = node.clone().flat_map(|node| node.exact.iter().chain(&node.covering)).copied();
-        (here, node.flat_map(|node| &node.below).copied())
+        let node = node.flatten();
+        let here = node.into_iter().flat_map(|node| node.exact.iter().chain(&node.covering)).copied();
+        (here, node.map(|node| &*node.below).unwrap_or_default())
     }
 
-    /// Finds the places at and below all paths that this path may mean. Returns one place for each
-    /// distinct set of conditions. Skips subtrees in which all conditions equal the conditions of
-    /// the place that was found for the path.
+    /// Finds the places at and below all paths that this path may mean. Returns, for each of these
+    /// paths, one place for each distinct set of conditions. Skips subtrees in which all conditions
+    /// equal the conditions of the place that was found for the path.
     ///
     /// # Errors
     /// - [`Ambiguous::Spelling`] if the path may mean a path with other conditions.
@@ -173,7 +182,7 @@ impl PlaceTree {
         path: &[u8],
         conditions: &Conditions<'_>,
         budget: &mut ReadingBudget,
-    ) -> Result<Vec<usize>, Ambiguous> {
+    ) -> Result<Vec<&[usize]>, Ambiguous> {
         let segments = self.segments(path);
         let mut below = Vec::new();
         let mut steps = vec![Step { node: 0, depth: 0, is_expanded: false, above: &[] }];
@@ -199,7 +208,7 @@ impl PlaceTree {
                         return Err(Ambiguous::Spelling);
                     }
                     if segment.is_none_or(|segment| segment.name.is_empty()) {
-                        below.extend(&node.all);
+                        below.push(&*node.all);
                     }
                 }
                 None => {}
@@ -254,9 +263,9 @@ mod tests {
 
     fn expand(path: &[u8], places: &[&[u8]], found: usize) -> Result<Vec<usize>, Ambiguous> {
         let conditions: Vec<usize> = (0..places.len()).collect();
-        let tree = PlaceTree::from_paths(places.iter().copied(), &conditions);
+        let tree = PlaceTree::from_paths(places.iter().copied(), &conditions, &|_| false);
         let conditions = Conditions { is_same: &|number| number == found, hides: &|_| false };
-        tree.expand(path, &conditions, &mut ReadingBudget::for_path())
+        tree.expand(path, &conditions, &mut ReadingBudget::for_path()).map(|below| below.concat())
     }
 
     #[test]

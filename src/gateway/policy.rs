@@ -38,17 +38,18 @@ use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
+use sealgate_system::read_mostly::LocalRef;
 
 /// Verified credential of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Credential {
     Anonymous,
     /// A valid access token of this issuer, and the level that `[factors]` requires of its user.
-    Bearer(Arc<Bearer>, AssuranceLevel),
+    Bearer(LocalRef<Bearer>, AssuranceLevel),
     /// A valid token of another issuer that the application trusts.
     Foreign(Arc<Foreign>),
     /// The session of a browser.
-    Browser(Arc<SignedIn>),
+    Browser(LocalRef<SignedIn>),
     /// An application password.
     Program(Arc<Program>),
 }
@@ -317,7 +318,7 @@ impl<'a> AccessRequest<'a> {
     /// Returns every rule that must allow the request. The rule of the path comes first.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Rule> {
         let destination = if let Destination::Ruled(rule) = self.destination { Some(rule) } else { None };
-        std::iter::once(self.rule).chain(destination).chain(self.below.rules())
+        std::iter::once(self.rule).chain(destination).chain(self.below.rules().flatten())
     }
 
     /// Returns whether the rules need no credentials.
@@ -361,7 +362,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
         Destination::Closed => return Err(Refused::Destination),
         Destination::None | Destination::Ruled(_) => {}
     }
-    if asked.below.is_closed() || !asked.below.rules().all(lets_through) {
+    if !asked.below.rules().all(|rule| rule.is_ok_and(lets_through)) {
         return Err(Refused::Below);
     }
     if asked.maintenance().is_some_and(|maintenance| !is_excepted(asked, maintenance, credential)) {
@@ -575,7 +576,7 @@ mod tests {
             steps.add(AuthenticationStep::new(*method, at));
         }
         let session = SessionId::from_bytes([7; 16]);
-        Credential::Browser(Arc::new(SignedIn { user: anna(), session, app_session: None, steps, required }))
+        Credential::Browser(SignedIn { user: anna(), session, app_session: None, steps, required }.into())
     }
 
     /// Returns the credential of a browser that signed in one hour ago.
@@ -616,7 +617,7 @@ mod tests {
             vouched_for: true,
             visible_groups: GroupFilter::default(),
         };
-        Credential::Bearer(Arc::new(bearer), required)
+        Credential::Bearer(bearer.into(), required)
     }
 
     fn ours() -> Audience {
@@ -793,7 +794,7 @@ mod tests {
         let Credential::Browser(known) = browser() else { unreachable!() };
         let mut unverified = SignedIn::clone(&known);
         unverified.user.email_verified = false;
-        let unverified = Credential::Browser(Arc::new(unverified));
+        let unverified = Credential::Browser(unverified.into());
         assert_eq!(decided(&people(&["anna@example.test"]), &unverified), Err("user".into()));
         assert!(decided(&people(&[&sub]), &unverified).is_ok());
     }

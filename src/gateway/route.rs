@@ -254,7 +254,8 @@ impl Routes {
         let ruled_methods = rules.iter().flat_map(|rule| &rule.methods).map(|method| method.to_ascii_uppercase());
         let index = PlaceIndex::from_paths(places.iter().map(|place| place.path.as_bytes()));
         let paths = places.iter().map(|place| place.path.as_bytes());
-        let tree = PlaceTree::from_paths(paths, &number_conditions(&places));
+        let is_open = |number: usize| places.get(number).is_some_and(RoutePlace::is_open);
+        let tree = PlaceTree::from_paths(paths, &number_conditions(&places), &is_open);
         let ruled_methods = ruled_methods.collect();
         Self { places, index, tree, characters, ruled_methods, is_for_agents: false }
     }
@@ -314,26 +315,30 @@ impl Routes {
         Ok(Some(found))
     }
 
-    /// Returns the places below every reading of the path, one for each distinct set of conditions,
-    /// and other places with the name of the path. `found` is the place of the path.
+    /// Returns the places below every reading of the path, for each reading one for each distinct set
+    /// of conditions, and other places with the name of the path. `found` is the place of the path.
     ///
     /// # Errors
     /// If the path can be read in more than one way. [`Routes::find`] refuses such a path too.
-    pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&RoutePlace>, Ambiguous> {
-        let mut numbers = self.expand_short_names(path, found)?;
+    pub(super) fn below(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<PlacesBelow<'_>, Ambiguous> {
+        let mut below = PlacesBelow { routes: self, here: Vec::new(), sets: self.expand_short_names(path, found)? };
         let is_other = |number: &usize| {
             self.places.get(*number).is_some_and(|place| !place.path.eq_ignore_ascii_case(&found.path))
         };
         for (text, name_readings) in path.interpretations()? {
             for read in std::iter::once(text).chain(name_readings.iter().map(Vec::as_slice)) {
-                let (here, below) = self.tree.at_and_below(read);
-                numbers.extend(here.filter(is_other).chain(below));
+                let (here, set) = self.tree.at_and_below(read);
+                below.here.extend(here.filter(is_other));
+                below.sets.push(set);
             }
         }
-        numbers.sort_unstable();
-        numbers.dedup();
-        work::count(numbers.len());
-        Ok(numbers.into_iter().filter_map(|number| self.places.get(number)).collect())
+        below.here.sort_unstable();
+        below.here.dedup();
+        // Many readings of a path lead to the same set.
+        below.sets.sort_unstable_by_key(|set| (set.as_ptr(), set.len()));
+        below.sets.dedup_by_key(|set| (set.as_ptr(), set.len()));
+        work::count(below.here.len() + below.sets.len());
+        Ok(below)
     }
 
     /// Returns the places that any reading of the path can match, longest path first.
@@ -369,11 +374,11 @@ impl Routes {
         name_readings.iter().any(|read| self.leads_to_other_rules(read, found, cut))
     }
 
-    /// Returns the numbers of the places below every path that this path with short names may mean.
+    /// Returns the numbers of the places below each path that this path with short names may mean.
     ///
     /// # Errors
     /// If the path may mean a path with other rules than `found`, or too many paths.
-    fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<usize>, Ambiguous> {
+    fn expand_short_names(&self, path: &CanonicalPath<'_>, found: &RoutePlace) -> Result<Vec<&[usize]>, Ambiguous> {
         let is_same = |number: usize| self.places.get(number).is_some_and(|place| place.has_same_conditions_as(found));
         let hides = |number: usize| self.places.get(number).is_some_and(|place| place.protects_paths_below(found));
         let conditions = Conditions { is_same: &is_same, hides: &hides };
@@ -403,6 +408,35 @@ impl Routes {
             None => false,
         };
         !agrees || is_below_exact_path(&candidates, read, found)
+    }
+}
+
+/// Places below the readings of a path.
+///
+/// There may be a place for each rule of the application, and clients without credentials may request
+/// a path with all of them below it. So they are not copied, and a search in them ends at the first
+/// place that decides.
+#[derive(Debug, Clone)]
+pub(super) struct PlacesBelow<'a> {
+    routes: &'a Routes,
+    /// Numbers of other places with the name of the path.
+    here: Vec<usize>,
+    /// Numbers of the places below each reading. Those that are open come last.
+    sets: Vec<&'a [usize]>,
+}
+
+impl<'a> PlacesBelow<'a> {
+    /// Returns the places. Some may occur in several sets.
+    ///
+    /// Omits the rest of a set that is open to every request with this method.
+    pub(super) fn places(&self, method: &str) -> impl Iterator<Item = &'a RoutePlace> {
+        let omits_open = is_ordinary(method);
+        let place = |number: &usize| self.routes.places.get(*number);
+        let of_set = move |set: &&'a [usize]| {
+            let places = set.iter().filter_map(place);
+            places.take_while(move |place| !(omits_open && place.is_open())).inspect(|_| work::count(1))
+        };
+        self.here.iter().filter_map(place).chain(self.sets.iter().flat_map(of_set))
     }
 }
 
@@ -820,7 +854,9 @@ mod tests {
             let routes = Routes::new(&rules);
             let path = CanonicalPath::parse(&raw).unwrap();
             let Ok(Some(place)) = routes.find(&path) else { return Ok(()) };
+            // No place is open to every request with this method, so none is omitted.
             let below = routes.below(&path, place).unwrap();
+            let below: Vec<&RoutePlace> = below.places("PURGE").collect();
             for long in long_names(&raw, &["ab", "abc", "abd", "xyz", "a", "abcdefgh", "abz"]) {
                 let long_path = CanonicalPath::parse(&long).unwrap();
                 let candidates = routes.candidates(long_path.as_bytes());
@@ -848,7 +884,9 @@ mod tests {
             let place = longest_match(&candidates, path.as_bytes(), |one, other| one == other).unwrap();
             let all: Vec<&RoutePlace> = routes.places.iter()
                 .filter(|other| is_at_or_below(&other.path, &raw) && !other.path.eq_ignore_ascii_case(&place.path)).collect();
+            // No place is open to every request with this method, so none is omitted.
             let below = routes.below(&path, place).unwrap();
+            let below: Vec<&RoutePlace> = below.places("PURGE").collect();
             for other in &all {
                 prop_assert!(below.iter().any(|known| known.has_same_conditions_as(other)), "{raw} {}", other.path);
             }

@@ -15,12 +15,14 @@ use tokio::task::JoinSet;
 
 use crate::policy::SignedIn;
 use crate::request::{AppRequest, Sessions};
+use sealgate_core::local_cache::LocalCache;
 use sealgate_core::state::Sealgate;
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationSteps};
 use sealgate_domain::session::{AppSession, Session, SessionCookie, SessionId};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::{Loaded, StoreError};
+use sealgate_system::read_mostly::LocalRef;
 
 /// User of a live session, with the session.
 #[derive(Debug)]
@@ -157,12 +159,17 @@ const MAX_ENTRY_AGE: Duration = Duration::from_secs(30);
 /// Cache of live sessions. The key contains the index of the application, because the cookie of one
 /// application is not valid for another. It also contains the session id and the hash of the
 /// cookie's secret.
-pub(super) struct SessionCache(Cache<(usize, SessionId, [u8; 32]), Arc<CachedSession>>);
+pub(super) struct SessionCache {
+    shared: Cache<SessionKey, Arc<CachedSession>>,
+    local: LocalCache<SessionKey, LocalRef<CachedSession>>,
+}
+
+type SessionKey = (usize, SessionId, [u8; 32]);
 
 /// Cached live session.
 #[derive(Debug)]
 pub(super) struct CachedSession {
-    pub signed_in: Arc<SignedIn>,
+    pub signed_in: LocalRef<SignedIn>,
     /// Last use of the session according to the store.
     pub last_seen_at: UnixTime,
     /// Host of the session at a wildcard.
@@ -173,7 +180,15 @@ pub(super) struct CachedSession {
 
 impl Default for SessionCache {
     fn default() -> Self {
-        Self(Cache::new(MAX_CACHED_SESSIONS))
+        Self { shared: Cache::new(MAX_CACHED_SESSIONS), local: LocalCache::new(MAX_CACHED_SESSIONS) }
+    }
+}
+
+impl CachedSession {
+    /// Returns a copy for this thread's cache.
+    fn copy(&self) -> LocalRef<Self> {
+        let signed_in = LocalRef::new(Arc::clone(self.signed_in.shared()));
+        Self { signed_in, host: self.host.clone(), ..*self }.into()
     }
 }
 
@@ -183,34 +198,45 @@ impl SessionCache {
         &self,
         ctx: &AppRequest<'_>,
         app: usize,
-    ) -> Result<Option<Arc<CachedSession>>, StoreError> {
+    ) -> Result<Option<LocalRef<CachedSession>>, StoreError> {
         let Some(cookie) = ctx.session_cookie() else { return Ok(None) };
         let key = (app, cookie.id, *cookie.hash().as_bytes());
         let store = &ctx.sealgate.store;
         let is_current = |known: &CachedSession| {
-            known.host.as_deref() == ctx.bound_host()
+            ctx.now < known.until
+                && known.host.as_deref() == ctx.bound_host()
                 && known.access_counter == store.access_counter(known.signed_in.user.sub)
         };
-        if let Some(known) = self.0.get(&key).filter(|known| ctx.now < known.until && is_current(known)) {
+        if let Some(known) = self.local.get(&key).filter(|known| is_current(known)) {
             return Ok(Some(known));
+        }
+        if let Some(known) = self.shared.get(&key).filter(|known| is_current(known)) {
+            return Ok(Some(self.copy(key, &known)));
         }
         // The counters are read before the session. If access is revoked afterwards, the user's
         // counter no longer matches and the entry is not used. The counters of all users are read,
         // because the user is not known yet.
         let before = store.access_counters();
         let Some(found) = Box::pin(find(ctx)).await? else {
-            self.0.remove(&key);
+            self.shared.remove(&key);
             return Ok(None);
         };
         let SessionSignIn { user, parent, own, steps, required, until } = found;
         let known = Arc::new(CachedSession {
             access_counter: before.get(user.sub),
-            signed_in: Arc::new(SignedIn { user, session: parent.id, app_session: own, steps, required }),
+            signed_in: SignedIn { user, session: parent.id, app_session: own, steps, required }.into(),
             last_seen_at: parent.last_seen_at,
             host: ctx.bound_host().map(str::to_owned),
             until: until.min(ctx.now.plus(MAX_ENTRY_AGE)),
         });
-        self.0.insert(key, Arc::clone(&known));
-        Ok(Some(known))
+        self.shared.insert(key, Arc::clone(&known));
+        Ok(Some(self.copy(key, &known)))
+    }
+
+    /// Copies an entry to this thread's cache.
+    fn copy(&self, key: SessionKey, known: &CachedSession) -> LocalRef<CachedSession> {
+        let copy = known.copy();
+        self.local.insert(key, copy.clone());
+        copy
     }
 }

@@ -79,12 +79,14 @@ pub enum Done {
     MailRetried,
     MailDeleted,
     ApiTokenRemoved,
+    /// An application of the gateway was changed.
+    App,
     /// The secret was shown before, and is not shown again.
     ShownBefore,
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 34] = [
+    const ALL: [(Self, &'static str); 35] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -118,6 +120,7 @@ impl Done {
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ApiTokenRemoved, "api-token-removed"),
+        (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
 
@@ -166,6 +169,7 @@ impl Done {
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ApiTokenRemoved => t.done_api_token_removed(),
+            Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct AccessRows {
 }
 
 impl AccessRows {
-    /// Returns the user's open accesses that one page shows. The rows of the session `own` come
+    /// Returns the user's open accesses of these kinds that one page shows. The rows of the session `own` come
     /// first.
     ///
     /// `page` is the path of the page, without the issuer's prefix.
@@ -38,6 +38,7 @@ impl AccessRows {
         user: Subject,
         page: &str,
         own: Option<SessionId>,
+        kinds: &[AccessKind],
     ) -> Result<Self, Failure> {
         let sealgate = ctx.sealgate;
         let mut all = open_accesses::of_user(
@@ -48,6 +49,7 @@ impl AccessRows {
             ctx.now,
         )
         .await?;
+        all.retain(|access| kinds.contains(&access.kind));
         // The sort is stable, so the rows of a session at an application stay below those of its browser.
         all.sort_by_key(|access| own.is_some() && access.sid != own);
         let is_elsewhere = all.iter().any(|access| access.kind == AccessKind::Session && access.sid != own);

@@ -38,6 +38,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::session::SessionCookie;
 use sealgate_edge::navigation;
+use sealgate_pages::console::{AppSection, ClientSection, UserSection};
 use sealgate_pages::{Asset, Problem, language_from_tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,6 +198,11 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/clients",        Endpoint::Console(Area::Clients),         "console",    GET,      Bucket::Pages),
     page("/console/clients/new",    Endpoint::Console(Area::NewClient),       "console",    GET_POST, Bucket::Pages),
     page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
+    page("/console/clients/*/connect", Endpoint::Console(Area::ClientSection(ClientSection::Connect)), "console", GET, Bucket::Pages),
+    page("/console/clients/*/secrets", Endpoint::Console(Area::ClientSection(ClientSection::Secrets)), "console", GET, Bucket::Pages),
+    page("/console/clients/*/rules", Endpoint::Console(Area::ClientSection(ClientSection::Rules)), "console", GET, Bucket::Pages),
+    page("/console/clients/*/grants", Endpoint::Console(Area::ClientSection(ClientSection::Grants)), "console", GET, Bucket::Pages),
+    page("/console/clients/*/danger", Endpoint::Console(Area::ClientSection(ClientSection::Danger)), "console", GET, Bucket::Pages),
     page("/console/try/*",          Endpoint::Console(Area::ClientTest),         "console",    GET_POST, Bucket::Pages),
     page("/console/callback",       Endpoint::Console(Area::ClientTestCallback), "console",    GET,      Bucket::Pages),
     page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
@@ -206,11 +212,19 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/groups",         Endpoint::Console(Area::Groups),          "console",    GET,      Bucket::Pages),
     page("/console/groups/members", Endpoint::Console(Area::Group),           "console",    GET_POST, Bucket::Pages),
     page("/console/users/*",        Endpoint::Console(Area::User),            "console",    GET_POST, Bucket::Pages),
+    page("/console/users/*/sessions", Endpoint::Console(Area::UserSection(UserSection::Sessions)), "console", GET, Bucket::Pages),
+    page("/console/users/*/applications", Endpoint::Console(Area::UserSection(UserSection::Applications)), "console", GET, Bucket::Pages),
+    page("/console/users/*/security", Endpoint::Console(Area::UserSection(UserSection::Security)), "console", GET, Bucket::Pages),
+    page("/console/users/*/danger", Endpoint::Console(Area::UserSection(UserSection::Danger)), "console", GET, Bucket::Pages),
     page("/console/keys",           Endpoint::Console(Area::Keys),            "console",    GET_POST, Bucket::Pages),
     page("/console/mail",           Endpoint::Console(Area::Mail),            "console",    GET_POST, Bucket::Pages),
     page("/console/mail/templates", Endpoint::Console(Area::MailTemplates),   "console",    GET,      Bucket::Pages),
     page("/console/apps",           Endpoint::Console(Area::Apps),            "console",    GET,      Bucket::Pages),
-    page("/console/apps/*",         Endpoint::Console(Area::App),             "console",    GET,      Bucket::Pages),
+    page("/console/apps/*",         Endpoint::Console(Area::App(AppSection::Access)), "console", GET, Bucket::Pages),
+    page("/console/apps/*/sessions", Endpoint::Console(Area::App(AppSection::Sessions)), "console", GET_POST, Bucket::Pages),
+    page("/console/apps/*/refusals", Endpoint::Console(Area::App(AppSection::Refusals)), "console", GET, Bucket::Pages),
+    page("/console/apps/*/edit",    Endpoint::Console(Area::EditApp),         "console",    GET_POST, Bucket::Pages),
+    page("/console/apps/*/rule",    Endpoint::Console(Area::EditRule),        "console",    GET,      Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
     page("/console/api-tokens",     Endpoint::Console(Area::ApiTokens),       "console",    GET_POST, Bucket::Pages),

@@ -4,7 +4,7 @@
 //! request names the page to open afterwards: [`request_for`] encodes the page and [`requested`]
 //! decodes it. The redirect URI must be exactly one of `OWN_PAGES`. For the page of one user,
 //! client or application, the redirect URI is the page with the list, and `state` is the
-//! identifier.
+//! identifier, with the section of the page if it is not the first.
 
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::user::{Subject, User};
+use sealgate_pages::console::{AppSection, ClientSection, UserSection};
 use sealgate_pages::{Done, Inside, Problem};
 use sealgate_store::{Loaded, Revocation, Store};
 
@@ -276,15 +277,23 @@ pub(super) fn request_for(page: &str) -> (&str, Option<String>) {
         Some((page, query)) => (page, query.strip_prefix(FORM).and_then(|rest| rest.strip_prefix('='))),
         None => (page, None),
     };
-    let (page, item) = match page.rsplit_once('/') {
+    let (object, section) = match page.rsplit_once('/') {
+        Some((object, name)) if is_section(object, name) => (object, Some(name)),
+        _ => (page, None),
+    };
+    let (page, item) = match object.rsplit_once('/') {
         Some((USERS, id)) if Subject::parse(id).is_some() => (USERS, Some(id)),
         Some((CLIENTS, id)) if id != "new" && ClientId::from_path_segment(id).is_some() => (CLIENTS, Some(id)),
         Some((APPS, name)) if is_app_name(name) => (APPS, Some(name)),
         _ => (page, None),
     };
+    let item = item.map(|item| match section {
+        Some(section) => format!("{item}/{section}"),
+        None => item.to_owned(),
+    });
     let state = match form {
         Some(form) => Some(format!("{}{SEPARATOR}{form}", item.unwrap_or_default())),
-        None => item.map(str::to_owned),
+        None => item,
     };
     (page, state)
 }
@@ -298,10 +307,18 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
         None => (state, None),
     };
     let page = match path {
-        USERS => item.and_then(Subject::parse).map(|subject| format!("{USERS}/{subject}")),
+        USERS => item.map(with_section).and_then(|(id, section)| {
+            let section = UserSection::ALL.into_iter().find(|known| known.segment() == section).unwrap_or_default();
+            Subject::parse(id).map(|subject| section.page(subject))
+        }),
         app_logins::PAGE => item.filter(|app| form.is_none() && is_app_name(app)).map(app_login_page),
-        CLIENTS => item.and_then(ClientId::from_path_segment).map(|id| format!("{CLIENTS}/{}", id.path_segment())),
-        APPS => item.filter(|name| is_app_name(name)).map(|name| format!("{APPS}/{name}")),
+        CLIENTS => item.map(with_section).and_then(|(id, section)| {
+            let section = ClientSection::ALL.into_iter().find(|known| known.segment() == section).unwrap_or_default();
+            ClientId::from_path_segment(id).map(|id| section.page(id.path_segment()))
+        }),
+        APPS => item.map(with_section).filter(|(name, _)| is_app_name(name)).map(|(name, section)| {
+            AppSection::ALL.into_iter().find(|known| known.segment() == section).unwrap_or_default().page(name)
+        }),
         _ => None,
     };
     let page = page.unwrap_or_else(|| path.to_owned());
@@ -309,6 +326,23 @@ pub(super) fn requested(path: &str, state: Option<&str>) -> String {
         Some(form) => with_form(&page, form),
         None => page,
     }
+}
+
+/// Returns whether this is the last segment of a section of the page of one user, client or application.
+fn is_section(object: &str, name: &str) -> bool {
+    !name.is_empty()
+        && match object.rsplit_once('/') {
+            Some((USERS, _)) => UserSection::ALL.iter().any(|section| section.segment() == name),
+            Some((CLIENTS, _)) => ClientSection::ALL.iter().any(|section| section.segment() == name),
+            Some((APPS, _)) => AppSection::ALL.iter().any(|section| section.segment() == name),
+            _ => false,
+        }
+}
+
+/// Splits an identifier from the last segment of a section, which may be absent. No identifier of a
+/// user, and no path segment of a client, contains a slash.
+fn with_section(item: &str) -> (&str, &str) {
+    item.split_once('/').unwrap_or((item, ""))
 }
 
 /// Returns whether the configuration accepts this name of an application.
@@ -331,8 +365,11 @@ mod tests {
         let (user, form) = (Subject::from_random([1; 16]), "f".repeat(FORM_LENGTH));
         let pages = [
             format!("{USERS}/{user}"),
+            format!("{USERS}/{user}/security"),
             format!("{CLIENTS}/c1"),
+            format!("{CLIENTS}/c1/secrets"),
             format!("{APPS}/wiki"),
+            format!("{APPS}/wiki/sessions"),
             format!("{USERS}/new"),
             "/account".to_owned(),
         ];
@@ -357,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_invalid_state_leads_to_the_list() {
-        for state in ["x", "!", "!x", "../..", "!../../../../../../../../../../../../../oauth/logout"] {
+        for state in ["x", "!", "!x", "../..", "x/security", "!../../../../../../../../../../../../../oauth/logout"] {
             assert_eq!(requested(USERS, Some(state)), USERS, "{state}");
         }
         assert_eq!(requested("/account", Some("c1")), "/account");

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -36,6 +37,8 @@ pub(super) struct KeyGenerationRequest {
 pub(super) struct Keychain {
     terms: KeyTerms,
     inner: RwLock<KeychainState>,
+    /// Copy of [`KeychainState::published`], which is read without the lock.
+    published: ArcSwap<CachedKeySet>,
     waiting: Mutex<Vec<ScanReply>>,
     /// At most one request, because generating a key keeps the token busy.
     generation_request: Mutex<Option<KeyGenerationRequest>>,
@@ -48,7 +51,7 @@ struct KeychainState {
     /// Owner of the token if each node has its own token, otherwise `None`.
     holder: Option<TokenHolder>,
     ring: Option<RingWithClock>,
-    published: CachedKeySet,
+    published: Arc<CachedKeySet>,
 }
 
 #[derive(Clone)]
@@ -62,11 +65,14 @@ struct CachedKeySet {
     set: Arc<KeySet>,
     from: UnixTime,
     until: Option<UnixTime>,
+    /// Clock of the key ring. Without a ring, the set is valid at all times.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl CachedKeySet {
-    fn is_valid_at(&self, now: UnixTime) -> bool {
-        self.from <= now && self.until.is_none_or(|until| now < until)
+    fn is_valid(&self) -> bool {
+        let is_valid_at = |now| self.from <= now && self.until.is_none_or(|until| now < until);
+        self.clock.as_ref().is_none_or(|clock| is_valid_at(clock.now()))
     }
 }
 
@@ -78,15 +84,23 @@ impl Keychain {
         let no_key = || SignerOpenError::NoKey { token: token.to_owned(), label };
         let first = keys.iter().find(|key| key.public.algorithm() == Algorithm::Rs256);
         let first = first.ok_or_else(no_key)?.public.clone();
-        let published = CachedKeySet {
+        let published = Arc::new(CachedKeySet {
             set: Arc::new(KeySet::new(first, Vec::new())),
             from: UnixTime::from_seconds(0),
             until: None,
-        };
+            clock: None,
+        });
         let keys = keys.into_iter().map(Arc::new).collect();
         let further = terms.algorithms().filter(|algorithm| *algorithm != Algorithm::Rs256).collect();
+        let copy = ArcSwap::from(Arc::clone(&published));
         let inner = RwLock::new(KeychainState { keys, further, holder: None, ring: None, published });
-        Ok(Self { terms, inner, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
+        Ok(Self {
+            terms,
+            inner,
+            published: copy,
+            waiting: Mutex::new(Vec::new()),
+            generation_request: Mutex::new(None),
+        })
     }
 
     /// Returns the requirements for signing keys.
@@ -114,16 +128,27 @@ impl Keychain {
     /// Returns the published keys and the active key. Computes the set if the cached one has
     /// expired.
     pub(super) fn key_set(&self) -> Arc<KeySet> {
-        let (set, stale) = self.read(|inner| {
-            let now = inner.ring.as_ref().map(|ring| ring.clock.now());
-            (Arc::clone(&inner.published.set), now.is_some_and(|now| !inner.published.is_valid_at(now)))
-        });
-        if !stale {
-            return set;
-        }
+        let published = self.published.load();
+        if published.is_valid() { Arc::clone(&published.set) } else { self.recompute() }
+    }
+
+    /// Returns the generation of [`Self::key_set`].
+    pub(super) fn generation(&self) -> u64 {
+        let published = self.published.load();
+        if published.is_valid() { published.set.generation() } else { self.recompute().generation() }
+    }
+
+    fn recompute(&self) -> Arc<KeySet> {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.recompute_key_set();
+        self.publish(&mut inner);
         Arc::clone(&inner.published.set)
+    }
+
+    /// Computes the key set, and publishes it while the lock is held, so that an older set never
+    /// replaces a newer one.
+    fn publish(&self, inner: &mut KeychainState) {
+        inner.recompute_key_set();
+        self.published.store(Arc::clone(&inner.published));
     }
 
     /// Marks the token as the token of this node only.
@@ -140,7 +165,7 @@ impl Keychain {
     pub(super) fn set_key_ring(&self, ring: KeyRing, clock: Arc<dyn Clock>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         inner.ring = Some(RingWithClock { ring, clock });
-        inner.recompute_key_set();
+        self.publish(&mut inner);
     }
 
     /// Registers `reply` for the outcome of the next scan. Returns `false` if too many callers
@@ -177,7 +202,7 @@ impl Keychain {
             let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
             inner.keys = keys.into_iter().map(Arc::new).collect();
             if inner.ring.is_some() {
-                inner.recompute_key_set();
+                self.publish(&mut inner);
             }
         });
         let outcome = outcome.map_err(|error| error.to_string());
@@ -262,11 +287,12 @@ impl KeychainState {
             if removed { set.without_active() } else { set }
         };
         let set = set.with_further(further);
-        self.published = CachedKeySet {
+        self.published = Arc::new(CachedKeySet {
             set: Arc::new(set.with_generation_after(published_set)),
             from: now,
             until: ring.next_change(now),
-        };
+            clock: Some(Arc::clone(clock)),
+        });
     }
 }
 

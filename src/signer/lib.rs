@@ -79,6 +79,10 @@ pub trait Signer: Send + Sync {
     /// contains one key of the token.
     fn key_set(&self) -> Arc<KeySet>;
 
+    /// Returns [`KeySet::generation`] of the current key set. Each request asks for it, so it writes to
+    /// no memory that all threads share.
+    fn generation(&self) -> u64;
+
     /// Returns the attributes of the keys with the configured label, as of the last scan.
     fn key_reports(&self) -> Vec<KeyReport>;
 

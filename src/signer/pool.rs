@@ -296,6 +296,10 @@ impl Signer for Pkcs11Signer {
         self.keys.key_set()
     }
 
+    fn generation(&self) -> u64 {
+        self.keys.generation()
+    }
+
     fn key_reports(&self) -> Vec<KeyReport> {
         self.keys.key_reports()
     }

@@ -58,7 +58,7 @@ pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;
 pub use subjects::audit::AuditRecord;
 pub use subjects::client_logouts::{ClientLogoutCounts, MAX_WAITING_LOGOUTS, MAX_WAITING_LOGOUTS_OF_CLIENT};
-pub use subjects::console_counts::ConsoleCounts;
+pub use subjects::console_counts::{ConsoleCounts, SessionsAtApp};
 pub use subjects::definitions::{ClientDefinition, ClientsDefined, DefineOutcome};
 pub use subjects::factors::FactorsChanged;
 pub use subjects::forms::{Form, MAX_FORM_BYTES};

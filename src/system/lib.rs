@@ -10,6 +10,7 @@ pub mod login_exchange;
 pub mod metrics;
 pub mod named_certificate;
 pub mod presented;
+pub mod read_mostly;
 pub mod tls;
 pub mod trace;
 pub mod unique;

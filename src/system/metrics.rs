@@ -6,6 +6,7 @@ mod cluster;
 mod directories;
 mod limits;
 mod mail;
+mod of_threads;
 mod openid_providers;
 mod registry;
 mod tls;
@@ -28,6 +29,7 @@ use cluster::ClusterSeries;
 use directories::DirectorySeries;
 use limits::LimitSeries;
 use mail::MailSeries;
+use of_threads::OfThreads;
 use openid_providers::OpenIdProviderSeries;
 use registry::{SECONDS, Series, SeriesRegistry};
 use sealgate_domain::assurance::{AssuranceLevel, AuthenticationMethod};
@@ -50,19 +52,19 @@ pub use users::{EnrolmentShare, FactorOutcome};
 pub struct Metrics {
     registry: Registry,
     series: Vec<Series>,
-    requests: IntCounterVec,
-    request_seconds: HistogramVec,
+    requests: OfThreads<IntCounterVec>,
+    request_seconds: OfThreads<HistogramVec>,
     limits: LimitSeries,
     tokens: IntCounterVec,
     sign_ins: IntCounterVec,
     self_registrations: IntCounterVec,
     client_assertions: IntCounterVec,
     replays: IntCounterVec,
-    gate: IntCounterVec,
+    gate: OfThreads<IntCounterVec>,
     turned_away: IntCounterVec,
-    upstream_requests: IntCounterVec,
+    upstream_requests: OfThreads<IntCounterVec>,
     app_sign_ins: IntCounterVec,
-    upstream_seconds: HistogramVec,
+    upstream_seconds: OfThreads<HistogramVec>,
     /// Seconds that the PKCS#11 token took for a signature.
     pub sign_seconds: Histogram,
     pub sign_queue: IntGauge,
@@ -271,14 +273,24 @@ impl Metrics {
             registry.register("histogram", &histogram)?;
             Ok(histogram)
         };
-        let histograms = |name: &str, help: &str, label: &str| -> Result<HistogramVec, prometheus::Error> {
+        let of_threads = |name: &str, help: &str, labels: &'static [&'static str]| {
+            let opts = Opts::new(name, help);
+            let counters = OfThreads::new(move || IntCounterVec::new(opts.clone(), labels))?;
+            registry.register("counter", &counters)?;
+            Ok::<_, prometheus::Error>(counters)
+        };
+        let histograms = |name: &str, help: &str, label: &'static str| {
             let opts = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
-            let histograms = HistogramVec::new(opts, &[label])?;
+            let histograms = OfThreads::new(move || HistogramVec::new(opts.clone(), &[label]))?;
             registry.register("histogram", &histograms)?;
-            Ok(histograms)
+            Ok::<_, prometheus::Error>(histograms)
         };
         let metrics = Self {
-            requests: counters("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
+            requests: of_threads(
+                "sealgate_requests_total",
+                "Requests answered, by endpoint.",
+                &["endpoint", "status"],
+            )?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
             limits: LimitSeries::new(&registry)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,
@@ -294,13 +306,13 @@ impl Metrics {
                 &["outcome"],
             )?,
             replays: counters("sealgate_replays_total", "Codes and refresh tokens presented again.", &["kind"])?,
-            gate: counters("sealgate_gate_decisions_total", "Decisions of the gateway.", &["app", "decision"])?,
+            gate: of_threads("sealgate_gate_decisions_total", "Decisions of the gateway.", &["app", "decision"])?,
             turned_away: counters(
                 "sealgate_connections_turned_away_total",
                 "Connections closed before a response, and open exchanges closed because access was revoked.",
                 &["reason"],
             )?,
-            upstream_requests: counters(
+            upstream_requests: of_threads(
                 "sealgate_upstream_requests_total",
                 "Requests answered by an upstream, or by Sealgate when the upstream failed.",
                 &["app", "status"],
@@ -550,8 +562,8 @@ impl Metrics {
 
     /// Records a response of the provider. `seconds` is the time since the request.
     pub fn answered(&self, endpoint: &str, status: u16, seconds: f64) {
-        self.requests.with_label_values(&[endpoint, status_text(status)]).inc();
-        self.request_seconds.with_label_values(&[endpoint]).observe(seconds);
+        self.requests.here().with_label_values(&[endpoint, status_text(status)]).inc();
+        self.request_seconds.here().with_label_values(&[endpoint]).observe(seconds);
     }
 
     /// Counts a decision of a rate limit. `allowed` is false if the request was rejected.
@@ -639,7 +651,7 @@ impl Metrics {
 
     /// Counts an access decision of the gateway. `decision` is a word from a fixed set.
     pub fn decided(&self, app: &str, decision: &'static str) {
-        self.gate.with_label_values(&[app, decision]).inc();
+        self.gate.here().with_label_values(&[app, decision]).inc();
     }
 
     /// Counts an attempt of the gateway to sign a user in to an application. `outcome` is a word
@@ -650,8 +662,8 @@ impl Metrics {
 
     /// Records a proxied request to an application. `seconds` is the time until its response ended.
     pub fn proxied(&self, app: &str, status: u16, seconds: f64) {
-        self.upstream_requests.with_label_values(&[app, status_text(status)]).inc();
-        self.upstream_seconds.with_label_values(&[app]).observe(seconds);
+        self.upstream_requests.here().with_label_values(&[app, status_text(status)]).inc();
+        self.upstream_seconds.here().with_label_values(&[app]).observe(seconds);
     }
 
     /// Counts a connection that was closed before a response, or an exchange that was ended because

@@ -206,6 +206,7 @@ async function register(page, lane) {
 /// Registers a client and opens the code examples on its page.
 async function readSnippets(page, lane) {
   await register(page, lane);
+  await page.click(".sections a[href$='/connect']");
   await page.click("summary >> nth=0");
 }
 
@@ -239,10 +240,13 @@ async function managePerson(page, lane) {
   await page.waitForSelector("#member1");
 }
 
-async function person(page, email) {
+/// Opens the page of a user, or a section of it.
+async function person(page, email, section = "") {
   await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(email)}`);
   await page.click("a.name");
   await page.waitForSelector("#user-save");
+  if (section) await page.click(`.sections a[href$='/${section}']`);
+  if (section) await page.waitForURL(`**/${section}`);
 }
 
 /// Opens the question whether to add two users to a group. It requires a recent sign-in.
@@ -556,6 +560,11 @@ export const STATES = [
     },
   },
   { name: "console-client", as: "first", show: at(`${ISSUER}/console/clients/reports`) },
+  { name: "console-client-connect", as: "first", show: at(`${ISSUER}/console/clients/reports/connect`) },
+  { name: "console-client-secrets", as: "first", show: at(`${ISSUER}/console/clients/reports/secrets`) },
+  { name: "console-client-rules", as: "first", show: at(`${ISSUER}/console/clients/reports/rules`) },
+  { name: "console-client-grants", as: "first", show: at(`${ISSUER}/console/clients/reports/grants`) },
+  { name: "console-client-danger", as: "first", show: at(`${ISSUER}/console/clients/reports/danger`) },
   { name: "console-client-secret", as: "nobody", show: register },
   { name: "console-client-snippets", as: "nobody", show: readSnippets },
   { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
@@ -580,6 +589,10 @@ export const STATES = [
   { name: "console-user-auditor", as: "nobody", show: readPerson },
   { name: "console-user-manager", as: "nobody", show: managePerson },
   { name: "console-user", as: "first", show: (page, lane) => person(page, second(lane)) },
+  { name: "console-user-sessions", as: "first", show: (page, lane) => person(page, second(lane), "sessions") },
+  { name: "console-user-applications", as: "first", show: (page, lane) => person(page, first(lane), "applications") },
+  { name: "console-user-security", as: "first", show: (page, lane) => person(page, second(lane), "security") },
+  { name: "console-user-danger", as: "first", show: (page, lane) => person(page, second(lane), "danger") },
   {
     name: "console-user-confirm", as: "nobody",
     // The page requires a sign-in of the last five minutes.
@@ -587,7 +600,7 @@ export const STATES = [
       await page.goto(`${ISSUER}/console/users`);
       await signIn(page, first(lane));
       await page.waitForSelector("#find");
-      await person(page, second(lane));
+      await person(page, second(lane), "security");
       await page.click("#user-reset-password");
       await page.waitForSelector("#confirm");
     },
@@ -654,6 +667,17 @@ export const STATES = [
   },
   { name: "console-apps", as: "first", show: at(`${ISSUER}/console/apps`) },
   { name: "console-app", as: "first", show: at(`${ISSUER}/console/apps/legacy`) },
+  { name: "console-app-sessions", as: "first", show: at(`${ISSUER}/console/apps/legacy/sessions`) },
+  { name: "console-app-refusals", as: "first", show: at(`${ISSUER}/console/apps/legacy/refusals`) },
+  {
+    name: "console-check-find", as: "first",
+    async show(page, lane) {
+      await page.goto(`${ISSUER}/console/check`);
+      await page.fill("#user", second(lane).split("@")[0]);
+      await page.click("#check-find");
+      await page.waitForSelector("#check-found");
+    },
+  },
   {
     name: "console-check", as: "first",
     async show(page, lane) {

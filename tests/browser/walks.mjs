@@ -740,6 +740,7 @@ export const walksOf = (lane) => [
       assert.match(await page.textContent("#new-secret"), /^[\w-]{32,}$/);
       const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // The unmodified code example works.
+      await press(page, ".sections a[href$='/connect']");
       await press(page, "summary");
       const [snippet, script] = [await page.textContent("#snippet-openidclient"), await page.textContent("#snippet-curl")];
       const tokens = await runSnippet(snippet, secret, async (address) => {
@@ -761,7 +762,7 @@ export const walksOf = (lane) => [
       assert.equal(await page.locator("#new-secret").count(), 0);
       await page.goto(authorize({}, client).replaceAll("+phone+offline_access", ""));
       assert.ok((await answer(page)).get("code"));
-      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await page.goto(`${ISSUER}/console/clients/${client}/danger`);
       await press(page, "#client-delete");
       await press(page, "#confirm");
       await page.waitForURL(`${ISSUER}/console/clients?**`);
@@ -795,19 +796,23 @@ export const walksOf = (lane) => [
       await page.waitForSelector("#new-secret");
       const [client, old] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // Deletion asks for confirmation.
+      await press(page, ".sections a[href$='/danger']");
       await press(page, "#client-delete");
       await press(page, "#confirm-cancel");
+      await page.waitForURL("**/danger");
       // Add a second secret while the first one stays valid.
+      await press(page, ".sections a[href$='/secrets']");
       await press(page, "#client-rotate");
       await press(page, "#confirm");
       await page.waitForSelector("#new-secret");
       assert.notEqual(await page.textContent("#new-secret"), old);
+      await press(page, ".sections a[href$='/danger']");
       await press(page, "#client-disable", "Space");
       await press(page, "#confirm", "Space");
       await page.waitForSelector("#client-enable");
       await page.goto(authorize({}, client));
       await page.waitForSelector(".reference");
-      await page.goto(`${ISSUER}/console/clients/${client}`);
+      await page.goto(`${ISSUER}/console/clients/${client}/danger`);
       await press(page, "#client-enable");
       await press(page, "#confirm");
       await page.waitForSelector("#client-disable");
@@ -854,13 +859,20 @@ export const walksOf = (lane) => [
       await signInByKeys(refused.page, second(lane));
       await refused.page.waitForURL(`${APP}/staff/`);
       const { page } = await enter();
-      await page.goto(`${ISSUER}/console/apps/legacy`);
+      await page.goto(`${ISSUER}/console/apps/legacy/refusals`);
       await signInByKeys(page, first(lane));
       await page.waitForSelector("#app-refusals");
       const refusals = page.locator("#app-refusals tbody tr", { hasText: second(lane) });
       assert.match(await refusals.first().textContent(), /GET \/staff\/[^]*group/);
+      await page.goto(`${ISSUER}/console/apps/legacy`);
       await type(page, "#url", `${APP}/staff/`);
-      await type(page, "#user", second(lane));
+      // Find the user by a part of the address, and choose from the list.
+      await type(page, "#user", second(lane).split("@")[0]);
+      await press(page, "#check-find");
+      await page.waitForSelector("#check-found");
+      await press(page, `#check-found button[value='${second(lane)}']`);
+      await page.waitForSelector("#check-found", { state: "detached" });
+      assert.equal(await page.inputValue("#user"), second(lane));
       await press(page, "#check-submit");
       await page.waitForSelector("#check-decision");
       await awaits(page, "#check-decision");
@@ -884,6 +896,7 @@ export const walksOf = (lane) => [
       await page.keyboard.press("Enter");
       await page.waitForURL(/find=leaver/);
       await press(page, "a.name");
+      await press(page, ".sections a[href$='/danger']");
       await press(page, "#user-disable");
       await press(page, "#confirm");
       await done(page);
@@ -906,6 +919,8 @@ export const walksOf = (lane) => [
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(first(lane))}`);
       await press(page, "a.name");
       await page.waitForSelector("#user-save");
+      await press(page, ".sections a[href$='/danger']");
+      await page.waitForSelector("#user-revoke");
       assert.equal(await page.locator("#user-disable").count(), 0);
     },
   },
@@ -949,6 +964,7 @@ export const walksOf = (lane) => [
       // Delete the user. The group has one member fewer.
       await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(gone)}`);
       await press(page, "a.name");
+      await press(page, ".sections a[href$='/danger']");
       await press(page, "#user-delete");
       await press(page, "#confirm");
       await done(page);

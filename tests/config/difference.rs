@@ -136,7 +136,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 68] = [
+const RELOADABLE: [&str; 70] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -205,6 +205,8 @@ const RELOADABLE: [&str; 68] = [
     "console.user_manager",
     "console.sign_in_seconds",
     "api.enabled",
+    "console.applications_file",
+    "console.edit_applications",
     "log.filter",
     "form_post.enabled",
 ];

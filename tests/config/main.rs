@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod acme;
+mod applications;
 mod apps;
 mod clients;
 mod cluster;

@@ -192,6 +192,48 @@ fn ambiguous_chunk_lines_are_refused() {
     }
 }
 
+/// The cost of a body must depend on its bytes, and not on the number of its chunks.
+#[test]
+fn small_chunks_are_forwarded_together() {
+    const CHUNKS: usize = 10_000;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let edge = Edge::before(&[listener.local_addr().unwrap()]);
+    let receiving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n0\r\n\r\n") {
+            let mut bytes = vec![0; 1 << 16];
+            let length = stream.read(&mut bytes).unwrap();
+            assert!(length > 0, "the body is incomplete");
+            request.extend_from_slice(&bytes[..length]);
+        }
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let mut client = edge.client();
+    let chunks = "1\r\na\r\n1;x=y\r\nb\r\n".repeat(CHUNKS / 2);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.send(format!("{head}{chunks}0\r\n\r\n").as_bytes());
+    assert_eq!(client.reply().status, 204);
+    let request = receiving.join().unwrap();
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    let data: String = body.split("\r\n").skip(1).step_by(2).collect();
+    assert!(data.starts_with(&"ab".repeat(CHUNKS / 2)), "{}", data.len());
+    assert!(body.matches("\r\n").count() < CHUNKS / 10, "{}", body.matches("\r\n").count());
+}
+
+#[test]
+fn long_chunk_extensions_are_refused() {
+    let edge = Edge::before(&[legacy()]);
+    for path in ["/echo", "/local/echo"] {
+        let mut client = edge.client();
+        let chunks = format!("1;{}\r\na\r\n", "x".repeat(100)).repeat(1000);
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send(format!("{head}{chunks}0\r\n\r\n").as_bytes());
+        assert_eq!(client.reply().status, 400, "{path}");
+    }
+}
+
 #[test]
 fn a_head_does_not_wait_for_its_body() {
     let edge = Edge::with(

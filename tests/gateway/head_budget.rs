@@ -15,10 +15,10 @@ const LIMITED: usize = 3 * 64 * 1024;
 /// Hosts of applications with many rules.
 ///
 /// The paths of each application begin alike. Their rules have one of seven conditions. All rules
-/// of `alike.test` have the same conditions.
-const HOSTS: &[&str] = &["site.test", "alike.test", "mixed.test"];
+/// of `alike.test` have the same conditions, and each rule of `distinct.test` has its own.
+const HOSTS: &[&str] = &["site.test", "alike.test", "mixed.test", "distinct.test"];
 
-/// Returns three open applications with closed parts, whose paths may contain every character that
+/// Returns four open applications with closed parts, whose paths may contain every character that
 /// some server treats as data.
 fn apps() -> String {
     HOSTS.iter().map(|host| app(host)).collect()
@@ -43,6 +43,7 @@ fn app(host: &str) -> String {
     for number in 1..RULES {
         let rule = match name {
             "alike" => format!("path = \"/a{number}/x{number}/\"\naccess = \"public\"\n"),
+            "distinct" => format!("path = \"/a{number}/x/\"\naccess = \"signed_in\"\ngroups = [\"{number}\"]\n"),
             "mixed" => format!("path = \"/a{number}/x/\"\naccess = \"signed_in\"\ngroups = [\"{}\"]\n", number % 7),
             _ => format!("path = \"/area{number}/sub/\"\naccess = \"signed_in\"\ngroups = [\"{}\"]\n", number % 7),
         };
@@ -157,6 +158,13 @@ fn the_work_for_a_head_does_not_grow_with_its_bytes_times_the_rules() {
     ] {
         let work = cost(method, "site.test", path, &[]);
         assert!(work < 4_000, "{method} {path}: {work}");
+    }
+    // A client without credentials is refused at the first rule below the path that needs some.
+    for path in ["/", "/%3Fa", "/.%C2%ADa;%2F%5C%252F%3F"] {
+        for (method, fields) in [("DELETE", &[][..]), ("PROPFIND", &[]), ("MOVE", &[("destination", path)])] {
+            let work = cost(method, "distinct.test", path, fields);
+            assert!(work < 8_000, "{method} {path}: {work}");
+        }
     }
     assert!(!cfg!(debug_assertions) || cost("DELETE", "site.test", "/a~1/", &[]) > 4_000);
 }

@@ -1,6 +1,9 @@
 //! Tests cached sessions of the gateway that are revoked during a lookup, with a fixed order of
 //! events.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
 use sealgate_domain::user::UserState;
 
@@ -113,5 +116,70 @@ async fn uses_of_many_sessions_are_written_concurrently() {
     for id in ids {
         let seen = store.session(id).await.unwrap().unwrap().value.last_seen_at;
         assert_eq!(seen, world.sealgate.clock.now());
+    }
+}
+
+/// Every thread has its own copies of cached tokens and sessions. After the answer to a revocation, no
+/// thread lets a request pass, and after its end, every thread does.
+#[test]
+fn a_revocation_takes_effect_on_all_threads_at_once() {
+    const THREADS: usize = 16;
+    const CHANGES: usize = 20;
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let main = runtime();
+    let world = main.block_on(World::new());
+    let token = format!("Bearer {}", main.block_on(world.access_token("openid profile")));
+    let browser = Browser::new(&world);
+    main.block_on(browser.sign_in_at("https://wiki.test/a", ANNA)).arrived();
+    let cookie = format!("{COOKIE}={}", browser.cookie("wiki.test", COOKIE).unwrap());
+    let credentials = [[("authorization", token.as_str())], [("cookie", cookie.as_str())]];
+    // An odd number while access changes. Afterwards, a multiple of four while access is permitted.
+    let changes = AtomicUsize::new(0);
+    let checked: [AtomicUsize; THREADS] = [const { AtomicUsize::new(0) }; THREADS];
+    thread::scope(|scope| {
+        for own in &checked {
+            let (world, changes, credentials) = (&world, &changes, &credentials);
+            scope.spawn(move || {
+                let _end = End(changes);
+                runtime().block_on(async {
+                    loop {
+                        let before = changes.load(Ordering::SeqCst);
+                        if before > 2 * CHANGES {
+                            return;
+                        }
+                        for fields in credentials {
+                            let reply = world.call("GET", "https://wiki.test/a", fields).await;
+                            if before % 2 == 0 && before == changes.load(Ordering::SeqCst) {
+                                assert_eq!(reply.arrived.is_some(), before % 4 == 0, "{fields:?} {before}: {reply:?}");
+                                assert!(reply.arrived.is_some() || reply.status == 401, "{reply:?}");
+                            }
+                        }
+                        own.store(before, Ordering::SeqCst);
+                        thread::yield_now();
+                    }
+                });
+            });
+        }
+        for number in 0..CHANGES {
+            // Each thread has checked since the last change, so that it has copies.
+            while checked.iter().any(|own| own.load(Ordering::SeqCst) < 2 * number) {
+                assert!(changes.load(Ordering::SeqCst) <= 2 * CHANGES, "a thread has failed");
+                thread::yield_now();
+            }
+            changes.fetch_add(1, Ordering::SeqCst);
+            let state = if number % 2 == 0 { UserState::Disabled } else { UserState::Enabled };
+            main.block_on(world.sealgate.store.change_user(world.anna.sub, |user| user.state = state)).unwrap();
+            changes.fetch_add(1, Ordering::SeqCst);
+        }
+        drop(End(&changes));
+    });
+}
+
+/// Ends all threads of the test when it is dropped, also if one of them fails.
+struct End<'c>(&'c AtomicUsize);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(usize::MAX / 2, Ordering::SeqCst);
     }
 }

@@ -62,6 +62,25 @@ const APPS: &str = r#"
     path = "/kept/"
     methods = ["GET", "PROPFIND"]
     access = "signed_in"
+
+    [[app]]
+    name = "cache"
+    host = "cache.test"
+    upstreams = ["http://127.0.0.1:8093"]
+    [[app.route]]
+    path = "/"
+    access = "public"
+    methods = ["GET", "PURGE", "DELETE"]
+    [[app.route]]
+    path = "/open/"
+    access = "public"
+    [[app.route]]
+    path = "/mixed/"
+    access = "public"
+    methods = ["PURGE", "DELETE"]
+    [[app.route]]
+    path = "/mixed/open/"
+    access = "public"
 "#;
 
 /// Methods and values of `Depth` that act on everything below the path.
@@ -290,5 +309,19 @@ async fn a_method_override_header_is_checked_for_everything_below_the_path() {
             ben.send("POST", &at("/docs/"), &[(name, value)], "").await.assert_refused(403, "access_denied");
         }
         ben.send("POST", &at("/docs/x"), &[(name, "PATCH")], "").await.arrived();
+    }
+}
+
+/// A rule without methods applies to DELETE, but not to PURGE.
+#[tokio::test]
+async fn an_open_path_below_is_open_only_to_its_methods() {
+    let world = World::with(APPS).await;
+    for destination in ["/mixed/", "/mixed"] {
+        let fields = [("destination", destination)];
+        world.call("DELETE", "https://cache.test/mixed/a", &fields).await.arrived();
+        let reply = world.call("PURGE", "https://cache.test/mixed/a", &fields).await;
+        assert!(reply.arrived.is_none(), "{destination}");
+        reply.assert_refused(403, "access_denied");
+        world.call("PURGE", "https://cache.test/mixed/a", &[]).await.arrived();
     }
 }

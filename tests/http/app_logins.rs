@@ -453,7 +453,8 @@ async fn an_administrator_sets_and_removes_names_and_passwords_but_never_sees_on
     let ben = provider.ben.sub;
     let (admin, _) = signed_in(&provider, ANNA).await;
     let path = format!("/console/users/{ben}");
-    let empty = admin.get(&path).await;
+    let section = format!("{path}/applications");
+    let empty = admin.get(&section).await;
     assert!(!empty.text().contains("value=\"app_login:") && empty.text().contains("value=\"closed\""), "{empty:?}");
     assert!(!empty.text().contains("value=\"svc\"") && !empty.text().contains("value=\"git\""), "{empty:?}");
     let set = |app: &'static str, username: &'static str, password: &'static str| {
@@ -472,7 +473,7 @@ async fn an_administrator_sets_and_removes_names_and_passwords_but_never_sees_on
     assert!(page.text().contains("Bilgi Bankası") && page.text().contains("<bdi>b.en</bdi>"), "{page:?}");
     assert_eq!(stored(&provider, ben, "wiki").await, Some(accepted("b.en", TYPED)));
     refuse(&provider, ben, "wiki").await;
-    let refused = admin.get(&path).await;
+    let refused = admin.get(&section).await;
     assert!(refused.text().contains("did not accept this username or password"), "{refused:?}");
     assert_secret(&provider, &[&page, &refused]).await;
 
@@ -489,7 +490,8 @@ async fn an_administrator_sets_and_removes_names_and_passwords_but_never_sees_on
     }
     // Their own are entered on the account page, which requires a recent sign-in.
     let own = format!("/console/users/{}", provider.anna.sub);
-    assert!(!admin.get(&own).await.text().contains("app_password"));
+    let page = admin.get(&format!("{own}/applications")).await;
+    assert!(page.status == 200 && !page.text().contains("app_password"), "{page:?}");
     press(&admin, &own, &set("wiki", "anna", TYPED)).await.assert_error_page();
     assert_eq!(stored(&provider, provider.anna.sub, "wiki").await, None);
 }

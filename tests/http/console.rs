@@ -9,10 +9,12 @@ mod bulk;
 mod changed_meanwhile;
 mod check_access;
 mod client_logout;
+mod client_rules;
 mod client_secrets;
 mod confirmation;
 mod defined;
 mod device;
+mod edit_apps;
 mod factors;
 mod groups;
 mod invitations;
@@ -35,7 +37,8 @@ mod without_address;
 use std::time::Duration;
 
 use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditKind};
-use sealgate_domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType};
+use sealgate_domain::client::{AuthMethod, Client, ClientId, ClientState, ClientType, ConsentRule};
+use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Role, Subject, User, UserState};
@@ -249,10 +252,11 @@ async fn a_client_registered_in_the_console_can_sign_users_in() {
     assert_eq!((client.client_type, client.auth_method), (ClientType::Confidential, AuthMethod::ClientSecretBasic));
     assert_eq!(client.scope, Scope::parse("openid email offline_access").unwrap());
     assert_eq!(client.details.description.as_deref(), Some("What we know"));
+    let connect = ben.get(&format!("/console/clients/{id}/connect")).await;
     for library in ["openid-client", "Authlib", "mod_auth_openidc", "oauth2-proxy", "openidconnect"] {
-        assert!(page.text().contains(library), "{library}");
+        assert!(connect.text().contains(library), "{library}");
     }
-    assert!(!page.text().contains("oidc-client-ts"), "a confidential client runs in no browser");
+    assert!(!connect.text().contains("oidc-client-ts"), "a confidential client runs in no browser");
 
     let mut wiki = support::Client::confidential(&provider, &id);
     wiki.secret = Some(secret.clone());
@@ -275,9 +279,11 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
     assert_eq!((client.client_type, client.auth_method), (ClientType::Public, AuthMethod::None));
     assert_eq!(client.secrets, []);
     assert!(element(&page, "new-secret").is_none() && !page.text().contains("client-rotate"));
-    assert!(page.text().contains("oidc-client-ts") && !page.text().contains("mod_auth_openidc"));
-    assert!(!page.text().contains("CLIENT_SECRET"), "{page:?}");
     let path = format!("/console/clients/{}", client.id);
+    let connect = ben.get(&format!("{path}/connect")).await;
+    assert!(connect.text().contains("oidc-client-ts") && !connect.text().contains("mod_auth_openidc"));
+    assert!(!connect.text().contains("CLIENT_SECRET"), "{connect:?}");
+    assert_eq!(ben.get(&format!("{path}/secrets")).await.status, 404);
     press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await.assert_error_page();
 }
 

@@ -170,16 +170,20 @@ async fn an_administrator_ends_each_access_of_a_user() {
     provider.change_user(provider.anna.sub, |user| user.roles = [Role::Admin].into()).await;
     let browser = signed_in(provider, ANNA).await;
     let path = format!("/console/users/{ben}");
-    let page = browser.get(&path).await;
+    let (page, applications) =
+        (browser.get(&format!("{path}/sessions")).await, browser.get(&format!("{path}/applications")).await);
     assert!(page.text().contains("id=\"accesses\"") && !page.text().contains("This browser"), "{page:?}");
     for (kind, id) in world.of(ben).await.into_iter().rev() {
+        let page = if kind.ends_with("session") { &page } else { &applications };
         assert!(page.text().contains(&format!("name=\"end\" value=\"{kind}:{id}\"")), "{kind}: {page:?}");
         assert_eq!(end(&browser, &path, kind, &id).await.status, 303, "{kind}");
         assert!(!world.of(ben).await.contains(&(kind, id.clone())), "{kind}");
         assert_eq!(end(&browser, &path, kind, &id).await.status, 303, "{kind}");
     }
-    let page = browser.get(&path).await;
+    let page = browser.get(&format!("{path}/sessions")).await;
     assert!(page.text().contains("Nothing has access to this account."), "{page:?}");
+    let page = browser.get(&format!("{path}/applications")).await;
+    assert!(page.text().contains("No application has access to this account."), "{page:?}");
     for (kind, id) in [("session", "x"), ("app_session", "x"), ("client", ""), ("user", "x")] {
         end(&browser, &path, kind, id).await.assert_error_page();
         end(&browser, PAGE, kind, id).await.assert_error_page();

@@ -28,10 +28,11 @@ use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
     BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip, ClientFault, ClientField, ClientForm,
-    ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, ConfirmDetail,
-    ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage, GuardedChange,
-    InvitationForm, NewClientPage, NewUserPage, OwnedClients, ResetState, SignInChart, TypedProfile, UserAppLogins,
-    UserFactors, UserField, UserFilter, UserInvitation, UserLine, UserPage, UsersPage,
+    ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ClientTestPage,
+    ClientTestProblem, ClientsPage, ConfirmDetail, ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine,
+    GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, NewClientPage, NewUserPage, OwnedClients,
+    ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine,
+    UserPage, UserSection, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, LiveView, Named,
@@ -128,7 +129,7 @@ fn wrong_forms(form: &ClientForm) -> impl Iterator<Item = (usize, ClientForm)> {
 }
 
 /// All messages about a finished action.
-const DONE: [Done; 12] = [
+const DONE: [Done; 13] = [
     Done::Client,
     Done::ClientDeleted,
     Done::ClientState,
@@ -141,6 +142,7 @@ const DONE: [Done; 12] = [
     Done::KeyRotated,
     Done::MailRetried,
     Done::MailDeleted,
+    Done::App,
 ];
 
 /// Returns the pages about clients in every state.
@@ -170,6 +172,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-clients-none", page(inside_of_admin(), &[], None));
 
     let form = ClientForm {
+        id: person.into(),
         name: sample.client.into(),
         description: person.into(),
         public: false,
@@ -190,8 +193,21 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         [secret(AT, Some(UnixTime::from_seconds(1_800_086_400))), secret(UnixTime::from_seconds(1_800_003_600), None)];
     let enabled = Client { approval: approved.approval, ..client(sample, false) };
     let secret = Some("a secret that was just made");
-    let page = |client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
+    let rules = ClientRulesForm { is_consent_implied: true, token_limit: "none".into(), owner: person.into() };
+    let named = |name: Option<&str>, has_page| Named { id: "u1".into(), name: name.map(str::to_owned), has_page };
+    let grants = [Some(named(Some(person), true)), Some(named(None, false)), None].map(|who| ClientGrantLine {
+        id: "g1".to_owned(),
+        who,
+        scope: "openid profile".to_owned(),
+        created_at: AT,
+        expires_at: AT,
+    });
+    let page = |section, client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
         html(&ClientPage {
+            section,
+            rules: &rules,
+            grants: if own { &[] } else { &grants },
+            next: (!own).then_some("/console/clients/c1/grants?after=g1"),
             may_change: true,
             inside: inside_of(if own { ConsoleRole::Developer } else { ConsoleRole::Administrator }),
             csrf,
@@ -209,6 +225,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
                 (true, true, _) => Some(ClientRefusal::UnusableKeys),
                 (true, false, _) => Some(ClientRefusal::TooManySecrets),
                 (false, _, None) if client.is_enabled() => Some(ClientRefusal::LogoutUri),
+                (false, _, None) => Some(ClientRefusal::Rules),
                 (false, ..) => None,
             },
             changed: if client.is_enabled() || own || secret.is_some() { &[] } else { &ClientPart::ALL },
@@ -216,9 +233,12 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             owner: Some(if client.is_enabled() { &owner } else { &left }),
         })
     };
-    add("console-client", page(&enabled, &form, false, secret));
-    add("console-client-unapproved", page(&unapproved, &form, false, secret));
-    add("console-client-disabled", page(&unapproved, &form, true, None));
+    for section in ClientSection::ALL {
+        let mut add = |name: &str, html| add(&format!("{name}-{section:?}").to_lowercase(), html);
+        add("console-client", page(section, &enabled, &form, false, secret));
+        add("console-client-unapproved", page(section, &unapproved, &form, false, secret));
+        add("console-client-disabled", page(section, &unapproved, &form, true, None));
+    }
     let workload = Workload::new("k8s", "system:serviceaccount:jobs:backup").expect("a workload");
     for (name, source, own) in [
         ("console-client-keys", AssertionSource::JwksUri("https://app.example.com/jwks".to_owned()), true),
@@ -227,10 +247,13 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let mut client = enabled.clone();
         client.set_auth_method(AuthMethod::PrivateKeyJwt);
         client.assertion_source = Some(source);
-        add(name, page(&client, &form, own, None));
+        add(name, page(ClientSection::Secrets, &client, &form, own, None));
     }
     let public = Client { state: ClientState::Disabled, ..approved };
-    add("console-client-public", page(&public, &ClientForm { public: true, ..form.clone() }, false, None));
+    for section in [ClientSection::Settings, ClientSection::Connect, ClientSection::Rules] {
+        let name = format!("console-client-public-{section:?}").to_lowercase();
+        add(&name, page(section, &public, &ClientForm { public: true, ..form.clone() }, false, None));
+    }
 
     let redirect_uri = "https://id.example.com/console/callback";
     let redirect_uris = vec![RedirectUri::parse(redirect_uri).expect("a URI")];
@@ -257,6 +280,7 @@ fn app_login_pages(inside: &Inside<'_>, sample: &Sample) -> Vec<(&'static str, S
             inside: inside.clone(),
             csrf: sample.csrf,
             user: &user,
+            section: UserSection::Applications,
             own: false,
             typed: None,
             profile: None,
@@ -293,6 +317,7 @@ fn profile_page(
         inside: inside.clone(),
         csrf: sample.csrf,
         user,
+        section: UserSection::Profile,
         own: false,
         typed: None,
         profile,
@@ -431,7 +456,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
 
     let accesses = sample.accesses();
     let none = UserFactors { lines: &[], recovery_left: None, blocked: false, reset: None };
-    let page = |user, own, rows, password, faults| {
+    let page = |section, user, own, rows, password, faults| {
         let (link, factors, invitation) = (None, none, UserInvitation::default());
         html(&UserPage {
             may_change: true,
@@ -439,6 +464,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             inside: inside(),
             csrf,
             user,
+            section,
             own,
             typed: None,
             profile: None,
@@ -455,7 +481,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     };
     let username = Username::parse("wiki");
     let without_address = User { email: None, email_verified: false, username, ..user.clone() };
-    add("console-user-no-address", page(&without_address, false, &[], None, &[]));
+    add("console-user-no-address", page(UserSection::Profile, &without_address, false, &[], None, &[]));
     let factor = |kind, is_synced, last_used_at| FactorLine {
         id: FactorId::from_bytes([7; 16]),
         kind,
@@ -477,6 +503,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             inside: inside(),
             csrf,
             user,
+            section: UserSection::Security,
             own,
             typed: None,
             profile: None,
@@ -508,6 +535,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             inside: inside(),
             csrf,
             user: &user,
+            section: UserSection::Profile,
             own: false,
             typed: None,
             profile: None,
@@ -529,11 +557,17 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-invitation-expired", invited(Some((InvitationState::Expired, AT)), Some(AT), true));
     add("console-user-invitation-accepted", invited(Some((InvitationState::Accepted, AT)), None, false));
     add("console-user-not-invited", invited(None, None, true));
-    add("console-user", page(&user, false, &accesses, Some("a password that was just made"), &[]));
-    add("console-user-disabled", page(&disabled, false, &[], None, &[]));
+    for section in UserSection::ALL {
+        let mut add = |name: &str, html| add(&format!("{name}-{section:?}").to_lowercase(), html);
+        add("console-user", page(section, &user, false, &accesses, Some("a password that was just made"), &[]));
+        add("console-user-disabled", page(section, &disabled, false, &[], None, &[]));
+    }
     let nameless = User { username: None, ..disabled.clone() };
-    add("console-user-username-taken", page(&nameless, false, &[], None, &[UserField::UsernameTaken]));
-    add("console-user-username-wrong", page(&nameless, false, &[], None, &[UserField::Username]));
+    add(
+        "console-user-username-taken",
+        page(UserSection::Profile, &nameless, false, &[], None, &[UserField::UsernameTaken]),
+    );
+    add("console-user-username-wrong", page(UserSection::Profile, &nameless, false, &[], None, &[UserField::Username]));
     for (number, change) in (0..).zip([
         GuardedChange::ResetPassword,
         GuardedChange::DisableUser,
@@ -562,6 +596,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::SetLevel(AssuranceLevel::Two),
         GuardedChange::Approve,
         GuardedChange::RevokeApproval,
+        GuardedChange::SetClientRules,
+        GuardedChange::EndGrants,
         GuardedChange::DeleteMail(MailKind::Notice),
         GuardedChange::CreateApiToken,
         GuardedChange::RemoveApiToken,
@@ -578,6 +614,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             ConfirmLabel::ScopesAdded,
             ConfirmLabel::ApiScopes,
             ConfirmLabel::ExpiresAt,
+            ConfirmLabel::ConsentRule,
+            ConfirmLabel::TokenLimit,
+            ConfirmLabel::Owner,
         ];
         let details = labels.map(|label| ConfirmDetail { label, values: vec![client.to_owned(), person.to_owned()] });
         let listed = vec![(person.to_owned(), "c1".to_owned())];
@@ -610,8 +649,12 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         add(&format!("console-user-profile-{name}"), profile_page(&inside(), sample, &nameless, profile, faults));
     }
     add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
-    add("console-user-own-role", page(&disabled, true, &[], None, &[UserField::OwnRole]));
-    add("console-user-own", page(&disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]));
+    add("console-user-own-role", page(UserSection::Profile, &disabled, true, &[], None, &[UserField::OwnRole]));
+    add("console-user-own-danger", page(UserSection::Danger, &disabled, true, &[], None, &[]));
+    add(
+        "console-user-own",
+        page(UserSection::Profile, &disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]),
+    );
     all
 }
 

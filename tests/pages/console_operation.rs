@@ -7,11 +7,12 @@ use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
-    AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppLine, AppPage, AppsPage,
-    CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, ElementLink,
-    FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm, NewAppPage,
-    NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RuleLine, SectionLink, SettingChange,
-    SettingsHome, SettingsList, SettingsPage, SignInChart,
+    AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
+    AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
+    CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
+    ElementLink, FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RuleLine, SectionLink,
+    SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart, UserChoice,
 };
 use sealgate_pages::{Frame, Named, html};
 
@@ -305,10 +306,22 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         })
         .collect();
     let groups = [(person.to_owned(), "/console/groups/members?name=x".to_owned(), 2)];
-    let page = |app: &AppLine<'_>, is_full: bool| {
+    let sessions = [(Some(person), true), (None, false)].map(|(name, has_page)| AppSessionLine {
+        id: "s1".to_owned(),
+        who: who(name, has_page),
+        created_at: AT,
+        expires_at: AT,
+    });
+    let page = |section, app: &AppLine<'_>, is_full: bool| {
         html(&AppPage {
             inside: inside(),
             app,
+            section,
+            is_editable: is_full,
+            is_configured: !is_full,
+            csrf,
+            open_sessions: if is_full { &sessions } else { &[] },
+            next: is_full.then_some("/console/apps/wiki/sessions?after=s1"),
             client: "sealgate-app-wiki",
             check: &CheckForm { url: "https://wiki.example.com/", method: "GET", ..CheckForm::default() },
             check_csrf: csrf,
@@ -320,8 +333,13 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             refusals: if is_full { &refusals } else { &[] },
         })
     };
-    add("console-app", page(&app, true));
-    add("console-app-quiet", page(&other, false));
+    for section in [AppSection::Access, AppSection::Sessions, AppSection::Refusals] {
+        add(&format!("console-app-{section:?}").to_lowercase(), page(section, &app, true));
+        add(&format!("console-app-quiet-{section:?}").to_lowercase(), page(section, &other, false));
+    }
+    for (name, html) in edit_pages(frame, sample) {
+        add(&name, html);
+    }
     let form = NewAppForm { host: person.into(), title: person.into(), groups: person.into(), ..NewAppForm::default() };
     let results = [
         ("form", None),
@@ -331,9 +349,56 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         ("faults", Some(NewAppResult::Section { text: person.into(), faults: one(person) })),
     ];
     for (name, result) in results {
-        let page =
-            NewAppPage { inside: inside(), csrf, form: &form, result: result.as_ref(), file: "/etc/sealgate.toml" };
+        let (result, seen) = (result.as_ref(), (name == "form").then_some("digest"));
+        let page = NewAppPage { inside: inside(), csrf, form: &form, result, seen, file: "/etc/sealgate.toml" };
         add(&format!("console-new-app-{name}"), html(&page));
+    }
+    all
+}
+
+/// Returns the pages that change an application, in every state.
+fn edit_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { person, csrf, .. } = sample;
+    let inside = || inside(frame, sample, ConsoleRole::Administrator, None);
+    let (name, title, seen) = ("wiki", person, "digest");
+    let mut all = Vec::new();
+    let app =
+        EditAppForm { title: person.into(), description: person.into(), host: person.into(), upstreams: person.into() };
+    let rule = EditRuleForm {
+        path: "/".into(),
+        access: "bearer".into(),
+        methods: "GET HEAD".into(),
+        groups: person.into(),
+        users: person.into(),
+        networks: "10.0.0.0/8".into(),
+        acr: "2".into(),
+        max_age_seconds: "300".into(),
+    };
+    let line = EditRuleLine {
+        url: "/console/apps/wiki/rule?at=0".into(),
+        path: "/".into(),
+        access: "bearer".into(),
+        methods: "GET".into(),
+    };
+    let other = ["login".to_owned(), "icon".to_owned()];
+    let problems =
+        [EditProblem::Input, EditProblem::Socket, EditProblem::Changed, EditProblem::Disk, EditProblem::LastRule];
+    for (number, problem) in (0..).zip([None].into_iter().chain(problems.map(Some))) {
+        let other_keys = if problem.is_none() { &other[..] } else { &[] };
+        let (form, rules) = (&app, &[line.clone(), EditRuleLine { methods: String::new(), ..line.clone() }]);
+        let page = EditAppPage { inside: inside(), csrf, name, title, form, other_keys, rules, seen, problem };
+        all.push((format!("console-app-edit-{number}"), html(&page)));
+        let (form, at) = (&rule, (number % 2 == 0).then_some(number));
+        let page = EditRulePage { inside: inside(), csrf, name, title, at, form, other_keys, seen, problem };
+        all.push((format!("console-app-rule-{number}"), html(&page)));
+    }
+    let difference = [format!("-title = {person:?}"), format!("+title = {person:?}")];
+    for (state, faults) in [("valid", &[][..]), ("faults", &[person.to_owned()])] {
+        let fields = &[("action", "save"), ("seen", "digest")];
+        let (file, action) = ("/var/lib/sealgate/applications.toml", "/console/apps/wiki/edit");
+        let (difference, cancel) = (&difference, action);
+        let page = AppChangePage { inside: inside(), csrf, name, file, difference, faults, fields, action, cancel };
+        all.push((format!("console-app-change-{state}"), html(&page)));
     }
     all
 }
@@ -341,13 +406,28 @@ fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
 fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     let &Sample { client, person, csrf, .. } = sample;
     let mut all = Vec::new();
-    let form = CheckForm { url: person, method: "GET", user: person, level: "2", address: "192.0.2.7", fault: None };
+    let form = CheckForm {
+        url: person,
+        method: "GET",
+        user: person,
+        level: "2",
+        address: "192.0.2.7",
+        fault: None,
+        found: None,
+    };
     let mut add = |name: &str, form: &CheckForm<'_>, outcome: Option<&AccessOutcome>| {
         let inside = inside(frame, sample, ConsoleRole::Administrator, None);
         let page = CheckAccessPage { inside, csrf, form, outcome };
         all.push((format!("console-check-{name}"), html(&page)));
     };
     add("form", &CheckForm::default(), None);
+    let choices = [
+        UserChoice { sign_in_name: person.to_owned(), name: person.to_owned() },
+        UserChoice { sign_in_name: person.to_owned(), name: String::new() },
+    ];
+    add("found", &CheckForm { found: Some((&choices, 2)), ..form }, None);
+    add("found-some", &CheckForm { found: Some((&choices, 12)), ..form }, None);
+    add("found-none", &CheckForm { found: Some((&[], 0)), ..form }, None);
     let fields = [
         CheckField::Url,
         CheckField::UrlCharacters,

@@ -21,10 +21,9 @@ use tokio::task::JoinSet;
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
     Cancellable, Challenges, EdgeUpdater, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
-    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Tls, TokenKeys, TransportSecurity, Watch,
-    admin_service, watch_long_lived, watch_tls, watch_upstreams,
+    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Tls, TokenKeys,
+    TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
-use sealgate_system::clock::{OsEntropy, random};
 use sealgate_system::tls::install;
 use sealgate_system::trace::Tracer;
 
@@ -186,18 +185,19 @@ impl Server {
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
         let Self { parts, public, redirecting, admin, snapshots, tls } = self;
         allow_descriptors(parts.server.max_connections);
-        let config = ServerConf {
-            threads: parts.server.threads,
+        let blocking = BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads;
+        let config = |threads| ServerConf {
+            threads,
             upstream_keepalive_pool_size: UPSTREAM_POOL,
             max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads),
+            max_blocking_threads: Some(blocking),
             ..ServerConf::default()
         };
         let (stop, stopping) = watch::channel(false);
         let (phase, phases) = watch::channel(Phase::Starting);
         let (ready, readiness) = mpsc::channel(1);
         let (background_done, background) = oneshot::channel();
-        let mut server = server::Server::new_with_opt_and_conf(None, config);
+        let mut server = server::Server::new_with_opt_and_conf(None, config(parts.server.threads));
         server.bootstrap();
 
         let ServerConfig { max_connections, max_connections_per_peer, header_bytes, .. } = &parts.server;
@@ -206,14 +206,23 @@ impl Server {
         let listening: Vec<SocketAddr> = public.iter().chain(&redirecting).map(Listener::address).collect();
         let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
-        let configuration = Arc::clone(&server.configuration);
-        let severable = |proxy| {
-            let app = Arc::new(app(&configuration, &parts.server, proxy));
-            Cancellable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
+        // Each thread has its own upstream connections.
+        let configuration = Arc::new(config(1));
+        let severable = |proxy: Proxy| {
+            let (configuration, settings) = (Arc::clone(&configuration), parts.server.clone());
+            let (quota, watch) = (Arc::clone(&quota), Arc::clone(&watch));
+            move || {
+                let app = Arc::new(app(&configuration, &settings, proxy.for_thread()));
+                Cancellable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
+            }
         };
         let mut http_service = HttpService::new(
             "public",
-            parts.server.threads,
+            Threads {
+                workers: parts.server.threads,
+                shared: if parts.token_keys.is_some() { parts.server.threads } else { 1 },
+                blocking,
+            },
             severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&long_lived))),
             public,
             limits(&parts.server),
@@ -221,9 +230,8 @@ impl Server {
             Arc::clone(&watch),
             stopping.clone(),
             ready.clone(),
-            request_ids(),
         );
-        let probe = Probe::new(http_service.connectors(), Arc::clone(&parts.health));
+        let probe = Arc::new(Probe::new(http_service.connectors(), Arc::clone(&parts.health)));
         server.add_service(http_service);
         if !redirecting.is_empty() {
             let front =
@@ -235,7 +243,7 @@ impl Server {
             };
             server.add_service(HttpService::new(
                 "redirect",
-                1,
+                Threads::ONE,
                 severable(redirect),
                 redirecting,
                 limits(&parts.server),
@@ -243,23 +251,22 @@ impl Server {
                 Arc::clone(&watch),
                 stopping.clone(),
                 ready.clone(),
-                request_ids(),
             ));
         }
         // The admin listener does not stop, so that monitoring can read metrics until the end.
         let (_never, running) = watch::channel(false);
         if let Some(listener) = admin {
+            let health = Arc::clone(&parts.health);
             server.add_service(HttpService::new(
                 "admin",
-                1,
-                admin_service(Arc::clone(&parts.health), phases, probe),
+                Threads::ONE,
+                move || admin_service(Arc::clone(&health), phases.clone(), Arc::clone(&probe)),
                 vec![listener],
                 Limits { proxy_protocol: Vec::new(), ..limits(&parts.server) },
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
                 Arc::new(|_| {}),
                 running,
                 ready.clone(),
-                request_ids(),
             ));
         }
         drop(ready);
@@ -295,10 +302,6 @@ fn signing_threads(parts: &ServerParts) -> usize {
     parts.token_keys.as_ref().map_or(0, |keys| keys.max_threads())
 }
 
-fn request_ids() -> RequestIds {
-    RequestIds::new([0; 2].map(|_| u64::from_ne_bytes(random(&OsEntropy))))
-}
-
 fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLived>) -> Proxy {
     Proxy {
         snapshots,
@@ -307,7 +310,7 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLiv
         header_bytes: parts.server.header_bytes,
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
-        request_ids: request_ids(),
+        request_ids: RequestIds::random(),
         long_lived,
         tracer: parts.tracer.clone(),
         health_path: parts

@@ -1,18 +1,30 @@
 //! Checks of `[console]`: groups that give roles, and groups whose users are managed.
 
 use super::super::console::{Console, UserManagers};
+use super::super::disk::Files;
 use super::super::file::Section;
 use super::address::{self, DAY, HOUR, MINUTE};
+use super::applications_file;
 
 const GROUP: &str = "write the name of a group";
 
-pub(super) fn console(mut section: Section<'_, '_>) -> Console {
+pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: bool) -> Console {
+    let applications_file = applications_file::path(&mut section, files);
+    let edit_applications = section.flag("edit_applications", false);
+    if edit_applications && applications_file.is_none() {
+        section.missing("applications_file", "write the path of a file that the server can write");
+    }
+    if edit_applications && is_cluster {
+        section.fault("edit_applications", "each node of a cluster has files of its own; leave it out");
+    }
     let mut console = Console {
         enabled: section.flag("enabled", false),
         developers: section.text("developers", GROUP, address::group),
         admins: section.text("admins", GROUP, address::group),
         auditors: section.text("auditors", GROUP, address::group),
         user_managers: Vec::new(),
+        applications_file,
+        edit_applications,
         sign_in: section.seconds("sign_in_seconds", 12 * HOUR, 5 * MINUTE..=7 * DAY),
     };
     let tables = section.sections("user_manager");

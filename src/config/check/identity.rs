@@ -1,6 +1,9 @@
 //! Checks of an application's identity headers, and of the headers with identities that clients are
 //! allowed to send.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use http::HeaderName;
 
 use crate::file::Section;
@@ -134,7 +137,23 @@ fn app_password_header(
 pub(super) fn header_name(text: &str) -> Result<HeaderName, String> {
     let problem = || format!("{text:?} is not a header name; write letters, digits and single dashes");
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| problem())?;
-    if request_fields::is_plain(name.as_str()) && !text.contains("--") { Ok(name) } else { Err(problem()) }
+    let is_usable = request_fields::is_plain(name.as_str()) && !text.contains("--");
+    if is_usable { Ok(without_counter(&name)) } else { Err(problem()) }
+}
+
+/// Returns the same name without a counter of references. Requests of all threads copy the names of the
+/// configuration, and each copy would write to the counter.
+///
+/// The text is never freed. Names of earlier configurations are used again.
+fn without_counter(name: &HeaderName) -> HeaderName {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = names.get(name.as_str()).copied().unwrap_or_else(|| {
+        let text: &'static str = Box::leak(Box::from(name.as_str()));
+        names.insert(text);
+        text
+    });
+    HeaderName::from_static(text)
 }
 
 /// Returns whether a header name cannot be used for an identity, because the gateway sets or

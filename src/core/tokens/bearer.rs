@@ -11,11 +11,14 @@
 //!   while the token's key is still published.
 //!
 //! A cached token is therefore rejected once it is revoked or its key is removed.
+//!
+//! Each thread has copies of entries, which it checks in the same way.
 
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
+use crate::local_cache::LocalCache;
 use crate::tokens::clients;
 use crate::tokens::issuer::Issuer;
 use sealgate_config::Config;
@@ -30,6 +33,7 @@ use sealgate_domain::service::ServiceClient;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_store::{Store, StoreError};
+use sealgate_system::read_mostly::LocalRef;
 
 const MAX_CACHED: usize = 16_384;
 
@@ -77,20 +81,31 @@ pub enum BearerFault {
 }
 
 /// Cache of valid access tokens.
-pub struct Bearers(Cache<[u8; 32], Entry>);
+pub struct Bearers {
+    shared: Cache<[u8; 32], Entry<Arc<Bearer>>>,
+    local: LocalCache<[u8; 32], Entry<LocalRef<Bearer>>>,
+}
 
 #[derive(Clone)]
-struct Entry {
-    bearer: Arc<Bearer>,
+struct Entry<B> {
+    bearer: B,
     /// Subject of the grant, which selects the counter.
     subject: Subject,
     access_counter: u64,
     keys: u64,
 }
 
+impl<B> Entry<B> {
+    /// Returns whether nothing was revoked since the entry was created. `keys` is the current
+    /// generation of the published keys.
+    fn is_current(&self, keys: u64, store: &Store) -> bool {
+        self.keys == keys && self.access_counter == store.access_counter(self.subject)
+    }
+}
+
 impl Default for Bearers {
     fn default() -> Self {
-        Self(Cache::new(MAX_CACHED))
+        Self { shared: Cache::new(MAX_CACHED), local: LocalCache::new(MAX_CACHED) }
     }
 }
 
@@ -107,24 +122,28 @@ impl Bearers {
         config: &Config,
         token: &str,
         now: UnixTime,
-    ) -> Result<Arc<Bearer>, BearerFault> {
+    ) -> Result<LocalRef<Bearer>, BearerFault> {
         if token.len() > sealgate_domain::oauth::jwt::MAX_TOKEN_LENGTH {
             return Err(BearerFault::Invalid);
         }
         let key = *SecretHash::for_secret(token.as_bytes()).as_bytes();
         // Read the generation before verifying the token, so that a later removal of a key
         // invalidates the entry.
-        let keys = issuer.signer().key_set().generation();
-        let claims = match self.0.get(&key) {
+        let keys = issuer.signer().generation();
+        if let Some(entry) = self.local.get(&key)
+            && now < entry.bearer.claims.exp
+            && entry.is_current(keys, store)
+        {
+            return Ok(entry.bearer);
+        }
+        let claims = match self.shared.get(&key) {
             Some(entry) if now >= entry.bearer.claims.exp => {
-                self.0.remove(&key);
+                self.shared.remove(&key);
                 return Err(BearerFault::Invalid);
             }
-            Some(entry) if entry.keys == keys && entry.access_counter == store.access_counter(entry.subject) => {
-                return Ok(entry.bearer);
-            }
+            Some(entry) if entry.is_current(keys, store) => return Ok(self.copy(key, entry)),
             Some(entry) if entry.keys != keys && !issuer.names_a_published_key(token) => {
-                self.0.remove(&key);
+                self.shared.remove(&key);
                 return Err(BearerFault::Invalid);
             }
             Some(entry) => entry.bearer.claims.clone(),
@@ -134,12 +153,20 @@ impl Bearers {
         // Read the counter before the queries, so that a later revocation invalidates the entry.
         let access_counter = store.access_counter(subject);
         let Some(bearer) = Box::pin(look_up(store, config, subject, claims)).await? else {
-            self.0.remove(&key);
+            self.shared.remove(&key);
             return Err(BearerFault::Invalid);
         };
-        let bearer = Arc::new(bearer);
-        self.0.insert(key, Entry { bearer: Arc::clone(&bearer), subject, access_counter, keys });
-        Ok(bearer)
+        let entry = Entry { bearer: Arc::new(bearer), subject, access_counter, keys };
+        self.shared.insert(key, entry.clone());
+        Ok(self.copy(key, entry))
+    }
+
+    /// Copies an entry to this thread's cache.
+    fn copy(&self, key: [u8; 32], entry: Entry<Arc<Bearer>>) -> LocalRef<Bearer> {
+        let Entry { bearer, subject, access_counter, keys } = entry;
+        let bearer = LocalRef::new(bearer);
+        self.local.insert(key, Entry { bearer: bearer.clone(), subject, access_counter, keys });
+        bearer
     }
 }
 

@@ -16,9 +16,10 @@ use pingora::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
     UniqueID,
 };
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::connection::WRITE_BUFFER;
+use super::write_buffer::WriteBuffer;
 
 /// Size of the write buffer for HTTP/2, in bytes: the maximum length of a TLS record (RFC 8446
 /// §5.1).
@@ -29,7 +30,7 @@ const HTTP2_BUFFER: usize = 16 * 1024;
 pub(crate) struct BufferedTlsStream {
     /// Bytes that were already read from the stream. Reading returns them first.
     read_ahead: BytesMut,
-    io: BufWriter<Stream>,
+    io: WriteBuffer<Stream>,
     /// Whether several exchanges share the stream (HTTP/2).
     is_multiplexed: bool,
     /// Whether anything was written since the last `poll_flush`.
@@ -39,19 +40,14 @@ pub(crate) struct BufferedTlsStream {
 impl BufferedTlsStream {
     /// Creates a stream for HTTP/1, which has one exchange after another.
     pub(crate) fn http1(stream: Stream) -> Self {
-        let io = BufWriter::with_capacity(WRITE_BUFFER, stream);
+        let io = WriteBuffer::new(WRITE_BUFFER, stream);
         Self { read_ahead: BytesMut::new(), io, is_multiplexed: false, has_new_data: false }
     }
 
     /// Creates a stream for HTTP/2, which has concurrent exchanges. `read_ahead` was already read
     /// from the stream, and the next reads return it.
     pub(crate) fn http2(read_ahead: BytesMut, stream: Stream) -> Self {
-        Self {
-            read_ahead,
-            io: BufWriter::with_capacity(HTTP2_BUFFER, stream),
-            is_multiplexed: true,
-            has_new_data: false,
-        }
+        Self { read_ahead, io: WriteBuffer::new(HTTP2_BUFFER, stream), is_multiplexed: true, has_new_data: false }
     }
 }
 
@@ -63,7 +59,7 @@ impl AsyncRead for BufferedTlsStream {
             // [`super::connection`].
             if outcome.is_pending()
                 && !self.is_multiplexed
-                && !self.io.buffer().is_empty()
+                && !self.io.is_empty()
                 && let Poll::Ready(Err(error)) = Pin::new(&mut self.io).poll_flush(cx)
             {
                 return Poll::Ready(Err(error));
@@ -89,7 +85,7 @@ impl AsyncWrite for BufferedTlsStream {
     /// request, the task first yields, so that other streams can add their responses. The buffer is
     /// flushed when no stream has added a response, or when the buffer is full.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_multiplexed && std::mem::take(&mut self.has_new_data) && !self.io.buffer().is_empty() {
+        if self.is_multiplexed && std::mem::take(&mut self.has_new_data) && !self.io.is_empty() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

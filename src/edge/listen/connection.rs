@@ -17,11 +17,12 @@ use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
 };
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
 use super::quota::ConnectionPermit;
+use super::write_buffer::WriteBuffer;
 
 /// Size of the write buffer, in bytes. A response head and a small body fit into one packet.
 pub(crate) const WRITE_BUFFER: usize = 4096;
@@ -32,7 +33,7 @@ const LINGER_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct Connection {
     /// `None` only while the connection is being dropped.
-    io: Option<BufWriter<TcpStream>>,
+    io: Option<WriteBuffer<TcpStream>>,
     /// Bytes that were read and then put back.
     unread: Vec<u8>,
     socket: Arc<SocketDigest>,
@@ -59,7 +60,7 @@ impl Connection {
         let id = io.as_raw_fd();
         let socket = SocketDigest::from_raw_fd(id);
         let _ = socket.peer_addr.set(Some(peer.into()));
-        let io = Some(BufWriter::with_capacity(buffer, io));
+        let io = Some(WriteBuffer::new(buffer, io));
         Self {
             io,
             unread: Vec::new(),
@@ -78,7 +79,7 @@ impl Connection {
         self.unread = bytes;
     }
 
-    fn io(&mut self) -> io::Result<Pin<&mut BufWriter<TcpStream>>> {
+    fn io(&mut self) -> io::Result<Pin<&mut WriteBuffer<TcpStream>>> {
         self.io.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
@@ -109,7 +110,7 @@ impl AsyncRead for Connection {
         // is flushed. Otherwise Pingora would flush a head with `Content-Length` only at the end of
         // the body, possibly seconds later.
         if outcome.is_pending()
-            && self.io.as_ref().is_some_and(|io| !io.buffer().is_empty())
+            && self.io.as_ref().is_some_and(|io| !io.is_empty())
             && let Poll::Ready(Err(error)) = self.as_mut().poll_flush(cx)
         {
             return Poll::Ready(Err(error));

@@ -16,3 +16,5 @@ pub(crate) mod service;
 pub(crate) mod tls;
 pub(crate) mod token_key;
 pub(crate) mod waiting;
+mod workers;
+mod write_buffer;

@@ -5,11 +5,16 @@
 //! requests. Heads are limited in size and checked for ambiguous forms. The application limits
 //! request bodies. [`Connection`] limits the time for writing.
 
+use std::future::poll_fn;
+use std::io;
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,7 +27,7 @@ use pingora::protocols::l4::{self, socket};
 use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
 use pingora::server::{ListenFds, ShutdownWatch};
 use pingora::services::Service;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead as _, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -37,11 +42,12 @@ use super::proxy_protocol::read_client_address;
 use super::quota::{ConnectionPermit, Quota};
 use super::tls::Tls;
 use super::waiting::{Deadline, ShutdownSubscription};
+use super::workers::{Create, Workers};
 use crate::refusal::raw_refusal;
 use crate::request_id::RequestIds;
 use crate::{ConnectionEvent, Watch};
 
-/// Initial size of the buffer for a head, in bytes. Most heads fit into this buffer.
+/// Size of the buffer for the start of a head, in bytes. Most heads fit into this buffer.
 const HEAD_BUFFER: usize = 4096;
 /// Pause after a failed accept. An accept usually fails because descriptors or memory are
 /// exhausted.
@@ -75,44 +81,78 @@ pub struct LoopbackConnector {
     pub sender: mpsc::Sender<UnixStream>,
 }
 
+/// Threads of a service.
+#[derive(Debug, Clone, Copy)]
+pub struct Threads {
+    /// Number of threads that serve the connections assigned to them. If it is 0, the shared threads
+    /// serve all connections.
+    pub workers: usize,
+    /// Number of threads that share the other work: accepting connections, and serving those whose TLS
+    /// key is in the token. While such a handshake waits for the token, another thread takes over.
+    pub shared: usize,
+    /// Maximum number of threads for blocking work, for each worker.
+    pub blocking: usize,
+}
+
+impl Threads {
+    /// One thread, for a service with few connections.
+    pub const ONE: Self = Self { workers: 0, shared: 1, blocking: 1 };
+}
+
 /// Service that runs an HTTP application on bound listeners.
 pub struct HttpService<A> {
     name: &'static str,
-    threads: usize,
+    threads: Threads,
     listeners: Vec<(Listener, mpsc::Receiver<UnixStream>)>,
     connectors: Vec<LoopbackConnector>,
-    handler: Arc<ConnectionHandler<A>>,
+    create: Create<ConnectionHandler<A>>,
     quota: Arc<Quota>,
+    watch: Watch,
     stop: ShutdownWatch,
     ready: Option<mpsc::Sender<String>>,
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
-    /// Creates a service that passes requests to `app`.
+    /// Creates a service that passes requests to the applications that `app` creates: one for each
+    /// worker, and one for the shared threads.
     ///
     /// The service stops accepting connections when `stop` becomes true. It drops `ready` as soon
     /// as it accepts connections. If it cannot accept connections, it sends an error to `ready`.
     #[expect(clippy::too_many_arguments, reason = "called in two places, which name each argument")]
     pub fn new(
         name: &'static str,
-        threads: usize,
-        app: A,
+        threads: Threads,
+        app: impl Fn() -> A + Send + Sync + 'static,
         listeners: Vec<Listener>,
         limits: Limits,
         quota: Arc<Quota>,
         watch: Watch,
         stop: ShutdownWatch,
         ready: mpsc::Sender<String>,
-        request_ids: RequestIds,
     ) -> Self {
-        let handler = Arc::new(ConnectionHandler { app: Arc::new(app), limits, watch, request_ids });
+        let of_handlers = Arc::clone(&watch);
+        let create: Create<_> = Arc::new(move |stop| ConnectionHandler {
+            app: Arc::new(app()),
+            limits: limits.clone(),
+            watch: Arc::clone(&of_handlers),
+            request_ids: RequestIds::random(),
+            stop,
+        });
         let (mut connectors, mut with_receivers) = (Vec::new(), Vec::new());
         for listener in listeners {
             let (sender, loopback_receiver) = mpsc::channel(1);
             connectors.push(LoopbackConnector { address: listener.address, sender });
             with_receivers.push((listener, loopback_receiver));
         }
-        Self { name, threads, listeners: with_receivers, connectors, handler, quota, stop, ready: Some(ready) }
+        Self { name, threads, listeners: with_receivers, connectors, create, quota, watch, stop, ready: Some(ready) }
+    }
+
+    /// Reports why the service cannot serve.
+    fn cannot(&mut self, why: String) {
+        if let Some(ready) = self.ready.take() {
+            // The channel holds one message. A second failure adds nothing.
+            let _ = ready.try_send(why);
+        }
     }
 
     /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Later calls
@@ -125,24 +165,41 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let Threads { workers, blocking, .. } = self.threads;
+        let workers = match Workers::start(self.name, workers, blocking, &self.stop, &self.create) {
+            Ok(workers) => Arc::new(workers),
+            Err(error) => {
+                return self.cannot(format!(
+                    "cannot start the threads that serve connections: {error}; raise TasksMax= or LimitNPROC= of the \
+                     unit (ulimit -u)"
+                ));
+            }
+        };
+        let shared = Arc::new((self.create)(self.stop.clone()));
         let mut loops = JoinSet::new();
-        for (listener, loopback_receiver) in self.listeners.drain(..) {
+        for (listener, loopback_receiver) in std::mem::take(&mut self.listeners) {
             let socket = match Listener::accepting(listener.socket) {
                 Ok(socket) => socket,
-                Err(error) => {
-                    if let Some(ready) = &self.ready {
-                        let _ = ready.send(format!("cannot accept on {}: {error}", listener.address)).await;
-                    }
-                    return;
-                }
+                Err(error) => return self.cannot(format!("cannot accept on {}: {error}", listener.address)),
             };
-            let (handler, quota, stop) = (Arc::clone(&self.handler), Arc::clone(&self.quota), self.stop.clone());
-            loops.spawn(accept(socket, loopback_receiver, listener.tls, handler, quota, stop));
+            let acceptor = Acceptor {
+                tls: listener.tls,
+                shared: Arc::clone(&shared),
+                workers: Arc::clone(&workers),
+                quota: Arc::clone(&self.quota),
+                watch: Arc::clone(&self.watch),
+            };
+            loops.spawn(acceptor.run(socket, loopback_receiver, self.stop.clone()));
         }
         self.ready = None;
         loops.join_all().await;
         // Makes requests in progress close their connections.
-        self.handler.app.http_cleanup().await;
+        shared.app.http_cleanup().await;
+        for worker in workers.all() {
+            worker.handler.app.http_cleanup().await;
+        }
+        // The workers serve until the runtime of the service ends, as the shared threads do.
+        std::future::pending().await
     }
 
     fn name(&self) -> &str {
@@ -150,49 +207,72 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     }
 
     fn threads(&self) -> Option<usize> {
-        Some(self.threads)
+        Some(self.threads.shared)
     }
 }
 
-/// Accepts connections until the server stops.
-async fn accept<A: HttpServerApp + Send + Sync + 'static>(
-    socket: TcpListener,
-    mut loopback_receiver: mpsc::Receiver<UnixStream>,
+/// Accept loop of a listener.
+struct Acceptor<A> {
     tls: Option<Arc<Tls>>,
-    handler: Arc<ConnectionHandler<A>>,
+    shared: Arc<ConnectionHandler<A>>,
+    workers: Arc<Workers<ConnectionHandler<A>>>,
     quota: Arc<Quota>,
-    stop: ShutdownWatch,
-) {
-    let mut stopping = ShutdownSubscription::new(stop.clone());
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stopping.wait() => return,
-            Some(own) = loopback_receiver.recv() => {
-                let (handler, stop) = (Arc::clone(&handler), stop.clone());
-                tokio::spawn(async move { handler.serve_internal(own, stop).await });
-                continue;
+    watch: Watch,
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
+    /// Accepts connections until the server stops.
+    async fn run(self, socket: TcpListener, mut loopback_receiver: mpsc::Receiver<UnixStream>, stop: ShutdownWatch) {
+        let mut stopping = ShutdownSubscription::new(stop);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stopping.wait() => return,
+                Some(own) = loopback_receiver.recv() => {
+                    self.serve_internal(own);
+                    continue;
+                }
+                accepted = async { (self.quota.wait_for_capacity().await, socket.accept().await) } => accepted,
+            };
+            let (room, (stream, peer)) = match accepted {
+                (room, Ok(accepted)) => (room, accepted),
+                (_, Err(error)) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            match self.quota.admit(room, peer.ip()) {
+                Some(ticket) => self.serve(stream, peer, ticket),
+                None => (self.watch)(ConnectionEvent::TooManyFromPeer),
             }
-            accepted = async { (quota.wait_for_capacity().await, socket.accept().await) } => accepted,
-        };
-        let (room, (stream, peer)) = match accepted {
-            (room, Ok(accepted)) => (room, accepted),
-            (_, Err(error)) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let Some(ticket) = quota.admit(room, peer.ip()) else {
-            (handler.watch)(ConnectionEvent::TooManyFromPeer);
-            continue;
-        };
-        let (handler, tls, stop) = (Arc::clone(&handler), tls.clone(), stop.clone());
-        tokio::spawn(async move {
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, ticket: ConnectionPermit) {
+        let tls = self.tls.clone();
+        let stream = stream.into_std();
+        let serve = move |handler: Arc<ConnectionHandler<A>>| async move {
+            // Registers the socket with the runtime of the thread that serves it.
+            let Ok(stream) = stream.and_then(TcpStream::from_std) else { return };
             (handler.watch)(ConnectionEvent::Opened);
             let _closed = CloseReporter(Arc::clone(&handler.watch));
-            handler.serve(stream, peer, ticket, tls, stop).await;
-        });
+            handler.serve(stream, peer, ticket, tls).await;
+        };
+        let signs_in_token = self.tls.as_ref().is_some_and(|tls| tls.signs_in_token());
+        match self.workers.least_busy().filter(|_| !signs_in_token) {
+            Some(worker) => worker.spawn(serve(Arc::clone(&worker.handler))),
+            None => drop(tokio::spawn(serve(Arc::clone(&self.shared)))),
+        }
+    }
+
+    /// Serves a request of this process, on each worker in turn.
+    fn serve_internal(&self, own: UnixStream) {
+        let serve = |handler: Arc<ConnectionHandler<A>>| async move { handler.serve_internal(own).await };
+        match self.workers.in_turn() {
+            Some(worker) => worker.spawn(serve(Arc::clone(&worker.handler))),
+            None => drop(tokio::spawn(serve(Arc::clone(&self.shared)))),
+        }
     }
 }
 
@@ -203,6 +283,18 @@ impl Drop for CloseReporter {
     fn drop(&mut self) {
         (self.0)(ConnectionEvent::Closed);
     }
+}
+
+/// Reads the first bytes of a head. An idle connection has no buffer: the bytes are read onto the
+/// stack and then copied.
+async fn read_first(stream: &mut Stream) -> io::Result<BytesMut> {
+    poll_fn(|cx| {
+        let mut bytes = [MaybeUninit::uninit(); HEAD_BUFFER];
+        let mut read = ReadBuf::uninit(&mut bytes);
+        ready!(Pin::new(&mut *stream).poll_read(cx, &mut read))?;
+        Poll::Ready(Ok(BytesMut::from(read.filled())))
+    })
+    .await
 }
 
 /// Complete head, with the bytes that were read after it.
@@ -223,11 +315,13 @@ enum ReadHeadError {
     Malformed(HeadFault),
 }
 
+/// Serves the connections of one worker, or those of the shared threads.
 struct ConnectionHandler<A> {
     app: Arc<A>,
     limits: Limits,
     watch: Watch,
     request_ids: RequestIds,
+    stop: ShutdownWatch,
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
@@ -237,7 +331,6 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         mut peer: SocketAddr,
         mut ticket: ConnectionPermit,
         tls: Option<Arc<Tls>>,
-        stop: ShutdownWatch,
     ) {
         let deadline = Instant::now() + self.limits.header_timeout;
         let _ = socket.set_nodelay(true);
@@ -252,9 +345,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         }
         let buffer = if tls.is_some() { 0 } else { WRITE_BUFFER };
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
-        let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline, &stop).await };
+        let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline).await };
         let terms = tls.terms();
-        let Ok(Ok(mut stream)) = timeout_at(deadline, terms.handshake(connection)).await else {
+        // Boxed, so that idle connections do not keep room for the state of a handshake.
+        let Ok(Ok(mut stream)) = timeout_at(deadline, Box::pin(terms.handshake(connection))).await else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
         // A TLS-ALPN-01 validation ends with the handshake (RFC 8737 §3).
@@ -264,10 +358,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let digest = stream.get_ssl_digest();
         let served = async {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-                self.serve_http2(Box::new(stream), deadline, &stop).await;
+                self.serve_http2(Box::new(stream), deadline).await;
             } else {
                 let stream = BufferedTlsStream::http1(Box::new(stream));
-                self.serve_http1(Box::new(stream), deadline, &stop).await;
+                self.serve_http1(Box::new(stream), deadline).await;
             }
         };
         // When the client certificate is no longer valid, the connection and all its HTTP/2 streams
@@ -308,19 +402,19 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
 
     /// Serves a request of this process. The proxy recognizes such a request by its Unix socket,
     /// because clients connect by TCP.
-    async fn serve_internal(&self, own: UnixStream, stop: ShutdownWatch) {
+    async fn serve_internal(&self, own: UnixStream) {
         let Ok(peer) = own.peer_addr() else { return };
         let Ok(own) = own.set_nonblocking(true).and_then(|()| tokio::net::UnixStream::from_std(own)) else { return };
         let digest = SocketDigest::from_raw_fd(own.as_raw_fd());
         let _ = digest.peer_addr.set(Some(socket::SocketAddr::Unix(peer)));
         let mut stream = l4::stream::Stream::from(own);
         stream.set_socket_digest(digest);
-        self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout, &stop).await;
+        self.serve_http1(Box::new(stream), Instant::now() + self.limits.header_timeout).await;
     }
 
     /// Serves HTTP/2. This function limits only the wait for the preface. The HTTP application
     /// limits everything else.
-    async fn serve_http2(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
+    async fn serve_http2(&self, mut stream: Stream, deadline: Instant) {
         let mut preface = BytesMut::zeroed(H2_PREFACE.len());
         match timeout_at(deadline, stream.read_exact(&mut preface)).await {
             Ok(Ok(_)) if preface == H2_PREFACE => {}
@@ -328,15 +422,15 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
             Ok(Err(_)) => return,
             Err(_) => return (self.watch)(ConnectionEvent::HeadTooSlow),
         }
-        self.app.process_new(Box::new(BufferedTlsStream::http2(preface, stream)), stop).await;
+        self.app.process_new(Box::new(BufferedTlsStream::http2(preface, stream)), &self.stop).await;
     }
 
-    async fn serve_http1(&self, mut stream: Stream, deadline: Instant, stop: &ShutdownWatch) {
+    async fn serve_http1(&self, mut stream: Stream, deadline: Instant) {
         let mut kept: Option<HttpPersistentSettings> = None;
-        let (mut deadline, mut stopping) = (Deadline::new(deadline), ShutdownSubscription::new(stop.clone()));
+        let (mut deadline, mut stopping) = (Deadline::new(deadline), ShutdownSubscription::new(self.stop.clone()));
         let mut is_first = true;
         loop {
-            let head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
+            let mut head = match self.read_head(&mut stream, is_first, &mut deadline, &mut stopping).await {
                 Ok(head) => head,
                 Err(why) => return self.refuse(stream, &why).await,
             };
@@ -344,8 +438,13 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
             let has_chunks = head.framing == BodyFraming::Chunked;
             if has_chunks {
                 let mut checker = ChunkChecker::new();
-                if checker.check(head.bytes.get(head.length..).unwrap_or_default()).is_err() {
-                    return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await;
+                match checker.merge(head.bytes.get(head.length..).unwrap_or_default()) {
+                    Ok(None) => {}
+                    Ok(Some(merged)) => {
+                        head.bytes.truncate(head.length);
+                        head.bytes.extend_from_slice(&merged);
+                    }
+                    Err(_) => return self.refuse(stream, &ReadHeadError::Malformed(HeadFault::Chunk)).await,
                 }
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
@@ -357,7 +456,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
                 settings.apply_to_session(&mut session);
             }
             session.set_pipelined_prefix(head.bytes);
-            let Some(reused) = self.app.process_new_http(session, stop).await else { return };
+            let Some(reused) = self.app.process_new_http(session, &self.stop).await else { return };
             (stream, kept) = reused.consume();
             if has_chunks {
                 let Ok(checked) = stream.into_any().downcast::<CheckedChunks>() else { return };
@@ -374,13 +473,16 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         deadline: &mut Deadline,
         stopping: &mut ShutdownSubscription,
     ) -> Result<RequestHead, ReadHeadError> {
-        let mut buffer = BytesMut::with_capacity(HEAD_BUFFER);
+        let mut buffer = BytesMut::new();
         if !is_first {
             deadline.set(Instant::now() + self.limits.idle_timeout);
         }
         let mut read = tokio::select! {
             biased;
-            read = stream.read_buf(&mut buffer) => read,
+            read = read_first(stream) => read.map(|bytes| {
+                buffer = bytes;
+                buffer.len()
+            }),
             () = deadline.wait() => return Err(ReadHeadError::Gone),
             () = async {
                 stopping.wait().await;

@@ -120,6 +120,11 @@ impl Tls {
         TlsSnapshot::load(server, &self.challenges, self.token.as_ref())
     }
 
+    /// Returns whether handshakes may wait for a signature of the token.
+    pub(crate) fn signs_in_token(&self) -> bool {
+        self.snapshot.load().token.is_some()
+    }
+
     pub(crate) fn terms(&self) -> Arc<TlsTerms> {
         self.snapshot.load().terms()
     }

@@ -19,9 +19,10 @@ use super::queued_body::Decision;
 use super::read_timeout::ReadTimeout;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshot, Snapshots, Validity};
-use crate::upstream::{Handle, PinnedConnection, QueueSlot, UpstreamServer, Upstreams};
+use crate::upstream::{Handle, PinnedConnection, QueueSlot, ServerRef, Upstreams};
 use crate::{Affinity, AnsweredBy, ConnectionEvent, Finished, Forward, Origin, Reauthorization};
 use sealgate_config::Upstream;
+use sealgate_system::read_mostly::LocalRef;
 use sealgate_system::trace::{OpenSpan, SpanDescription, SpanKind, Trace, integer, text};
 
 /// Length of a body that the kernel's send buffer always accepts, in bytes. A body up to this
@@ -32,7 +33,7 @@ const BUFFERED_BODY: u64 = 8 * 1024;
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of the exchange")]
 pub struct Exchange {
     /// Snapshot at the start of the request. A later reload does not change it.
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: LocalRef<Snapshot>,
     pub(crate) started: Instant,
     pub(crate) origin: Origin,
     /// Whether the request is a readiness probe or the health check of a load balancer. Such a
@@ -41,7 +42,7 @@ pub struct Exchange {
     pub(crate) answered_by: AnsweredBy,
     pub(crate) forward: Option<Forward>,
     /// Server that the request was sent to, or to which connecting failed.
-    pub(crate) server: Option<Arc<UpstreamServer>>,
+    pub(crate) server: Option<ServerRef>,
     pub(crate) turn: Option<QueueSlot>,
     /// The last decision that permitted the request.
     last_decision: LastDecision,
@@ -89,7 +90,7 @@ pub struct Exchange {
 /// Snapshot, epoch and time of a decision that permitted the request.
 struct LastDecision {
     /// Snapshot that made the decision. `None` means the snapshot of the exchange.
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<LocalRef<Snapshot>>,
     epoch: u64,
     at: Instant,
 }
@@ -102,7 +103,7 @@ struct Registration {
 }
 
 impl Exchange {
-    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
+    pub(crate) fn new(snapshot: LocalRef<Snapshot>) -> Self {
         let started = Instant::now();
         // Read before the front decides. If access changes afterwards, the front's epoch exceeds
         // this value.
@@ -252,14 +253,14 @@ impl Exchange {
         // Read before the front decides. If access changes afterwards, the front's epoch exceeds
         // this value.
         let epoch = snapshot.front.epoch();
-        let same = Arc::ptr_eq(self.last_decision.snapshot.as_ref().unwrap_or(&self.snapshot), &snapshot);
+        let same = self.last_decision.snapshot.as_ref().unwrap_or(&self.snapshot).is_same(&snapshot);
         if same && self.last_decision.epoch == epoch && self.last_decision.at.elapsed() <= long {
             return Validity::Valid;
         }
         Box::pin(self.decide_again(session, snapshot, epoch)).await
     }
 
-    async fn decide_again(&mut self, session: &Session, snapshot: Arc<Snapshot>, epoch: u64) -> Validity {
+    async fn decide_again(&mut self, session: &Session, snapshot: LocalRef<Snapshot>, epoch: u64) -> Validity {
         let head = self.head_for_new_decision(session);
         let Some((app, target)) = self.app().zip(self.target()) else { return Validity::Ended };
         let asked = snapshot.validity(&head, app, target, None);
@@ -323,7 +324,7 @@ impl Exchange {
     fn decision(&self) -> Decision {
         let LastDecision { snapshot, epoch, at } = &self.last_decision;
         let snapshot = snapshot.as_ref().unwrap_or(&self.snapshot);
-        Decision { snapshot: Arc::clone(snapshot), epoch: *epoch, at: *at }
+        Decision { snapshot: snapshot.clone(), epoch: *epoch, at: *at }
     }
 
     /// Records that the whole body was passed to Pingora.

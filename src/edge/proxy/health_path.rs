@@ -13,6 +13,7 @@ use pingora::http::RequestHeader;
 use crate::Health;
 
 /// Path of the health check, and the health that it reports.
+#[derive(Clone)]
 pub struct HealthPath {
     pub path: String,
     pub health: Arc<dyn Health>,

@@ -301,7 +301,7 @@ pub async fn watch_long_lived(long_lived: Arc<LongLived>, snapshots: Arc<Snapsho
         // value.
         let snapshot = snapshots.current();
         let epoch = snapshot.front.epoch();
-        let has_changed = epoch != known_epoch || !Arc::ptr_eq(&snapshot, &known);
+        let has_changed = epoch != known_epoch || !snapshot.is_same(&known);
         let start = Instant::now();
         for (id, admitted) in long_lived.due(has_changed) {
             if admitted.has_lost_upstream(&snapshot) {

@@ -14,13 +14,14 @@ use tokio::time::{sleep, timeout};
 
 use super::long_lived::{Admitted, DECISION_TIMEOUT, LONG_LIVED_AGE};
 use super::snapshot::{Snapshot, Snapshots, Validity};
+use sealgate_system::read_mostly::LocalRef;
 
 /// Pause before the front is asked again if it could not decide.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Snapshot, epoch and time of a decision that permitted the request.
 pub(crate) struct Decision {
-    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) snapshot: LocalRef<Snapshot>,
     pub(crate) epoch: u64,
     pub(crate) at: Instant,
 }
@@ -78,7 +79,7 @@ impl QueuedBody {
             let body = self.body();
             let Some(Body { admitted, snapshots, decision }) = &*body else { return Poll::Ready(true) };
             let snapshot = snapshots.current();
-            let same = Arc::ptr_eq(&snapshot, &decision.snapshot) && snapshot.front.epoch() == decision.epoch;
+            let same = snapshot.is_same(&decision.snapshot) && snapshot.front.epoch() == decision.epoch;
             if same && decision.at.elapsed() <= LONG_LIVED_AGE {
                 return Poll::Ready(true);
             }

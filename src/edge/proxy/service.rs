@@ -97,6 +97,22 @@ pub struct Proxy {
 }
 
 impl Proxy {
+    /// Returns a service for another thread, which writes to no memory that both use.
+    #[must_use]
+    pub fn for_thread(&self) -> Self {
+        Self {
+            snapshots: Arc::clone(&self.snapshots),
+            trusted_proxies: self.trusted_proxies.clone(),
+            proxy_protocol: self.proxy_protocol.clone(),
+            request_ids: RequestIds::random(),
+            long_lived: Arc::clone(&self.long_lived),
+            transport_security: self.transport_security.as_ref().and_then(TransportSecurity::for_thread),
+            tracer: self.tracer.clone(),
+            health_path: self.health_path.clone(),
+            ..*self
+        }
+    }
+
     fn origin(&self, session: &ServerSession) -> Origin {
         let peer = peer(session);
         let own_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some());
@@ -584,7 +600,10 @@ impl ProxyHttp for Proxy {
         // An upstream that does not read the whole body would parse the rest as the next request.
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
         // connection (RFC 9112 §9.6). HTTP/2 separates requests by streams.
-        let closes = exchange.has_body && !exchange.keeps_connection() && !uses_http2;
+        let mut closes = exchange.has_body && !exchange.keeps_connection();
+        closes |=
+            exchange.pinned.is_none() && exchange.upstreams().is_some_and(|upstreams| upstreams.have_few_requests());
+        let closes = closes && !uses_http2;
         // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2
         // clients need not send one, because the head can end the stream.
         let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);

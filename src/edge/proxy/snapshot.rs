@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use http::request;
 use http::uri::PathAndQuery;
 use tokio::sync::watch;
@@ -17,6 +16,7 @@ use crate::listen::tls::{Tls, TlsSnapshot};
 use crate::upstream::{Resolver, Upstreams};
 use crate::{Forward, Front, RouteDecision};
 use sealgate_config::{App, ServerConfig, Upstream};
+use sealgate_system::read_mostly::{LocalRef, ReadMostly};
 
 /// Delay before a failed watch task is restarted.
 const WATCH_RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -126,23 +126,23 @@ impl Snapshot {
 
 /// Current snapshot, which a reload replaces.
 pub struct Snapshots {
-    current: ArcSwap<Snapshot>,
+    current: ReadMostly<Snapshot>,
     changed: watch::Sender<()>,
 }
 
 impl Snapshots {
     /// Creates the holder with the first snapshot.
     pub fn new(snapshot: Snapshot) -> Arc<Self> {
-        Arc::new(Self { current: ArcSwap::from_pointee(snapshot), changed: watch::Sender::new(()) })
+        Arc::new(Self { current: ReadMostly::new(snapshot), changed: watch::Sender::new(()) })
     }
 
     /// Returns the snapshot for a request that starts now.
-    pub fn current(&self) -> Arc<Snapshot> {
-        self.current.load_full()
+    pub fn current(&self) -> LocalRef<Snapshot> {
+        self.current.get()
     }
 
     fn set(&self, snapshot: Snapshot) {
-        self.current.store(Arc::new(snapshot));
+        self.current.set(snapshot);
         self.changed.send_replace(());
     }
 }

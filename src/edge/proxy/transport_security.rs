@@ -33,6 +33,11 @@ impl TransportSecurity {
         (seconds > 0).then_some(Self { seconds, value })
     }
 
+    /// Returns the field for another thread. Copies of one value would count their uses together.
+    pub(crate) fn for_thread(&self) -> Option<Self> {
+        Self::for_time(Duration::from_secs(self.seconds))
+    }
+
     pub(crate) const fn value(&self) -> &HeaderValue {
         &self.value
     }

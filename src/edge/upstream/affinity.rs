@@ -33,12 +33,9 @@ fn number_of(text: &str) -> u64 {
     Sha256::digest(text).iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Returns the server with the highest score for `number`.
-pub(super) fn best<'s>(
-    number: u64,
-    servers: impl Iterator<Item = &'s Arc<UpstreamServer>>,
-) -> Option<&'s Arc<UpstreamServer>> {
-    servers.max_by_key(|server| mixed(number ^ server.number))
+/// Returns the index of the server with the highest score for `number`.
+pub(super) fn best<'s>(number: u64, servers: impl Iterator<Item = (usize, &'s Arc<UpstreamServer>)>) -> Option<usize> {
+    servers.max_by_key(|(_, server)| mixed(number ^ server.number)).map(|(index, _)| index)
 }
 
 /// Returns a random number for which this server has the highest score. It does not reveal the
@@ -52,7 +49,8 @@ pub(super) fn number_for(server: &UpstreamServer, servers: &[Arc<UpstreamServer>
 
 /// Returns whether this server has the highest score for `number`.
 pub(super) fn is_best(number: u64, server: &UpstreamServer, servers: &[Arc<UpstreamServer>]) -> bool {
-    best(number, servers.iter()).is_some_and(|best| best.address == server.address)
+    let best = best(number, servers.iter().enumerate()).and_then(|index| servers.get(index));
+    best.is_some_and(|best| best.address == server.address)
 }
 
 /// Distributes numbers evenly. All nodes and versions must agree on the result (the finalizer of

@@ -3,20 +3,30 @@
 //! The total protects the application's workers and the descriptors of the proxy. The limit for
 //! each client is needed because an HTTP/2 client can send a hundred requests on each connection.
 //! Requests above a limit wait, in order of arrival.
+//!
+//! A thread keeps the permits of a request that has ended, for its next request of the same client. So
+//! most requests write to no memory that other threads use. Before a request waits, all threads return
+//! the permits that they keep, and they keep none while a request waits. The limits are therefore exact.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use thread_local::ThreadLocal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::super::listen::quota::address_group;
+use sealgate_system::read_mostly::LocalRef;
 
 /// Maximum time for which a request waits for its permit.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of ended requests whose permits a thread keeps.
+const MAX_KEPT: usize = 64;
 
 /// Limits of one application, with the requests that wait.
 pub(super) struct FairQueue {
@@ -29,43 +39,122 @@ pub(super) struct FairQueue {
     /// maximum ensures that one client never uses up the application's limit.
     max_long_lived: usize,
     queue_timeout: Duration,
-    /// Clients with requests that were permitted or that wait.
+    /// Clients with requests that were permitted or that wait, or with kept permits.
     clients: Mutex<HashMap<IpAddr, Client>>,
+    /// Permits that each thread keeps. The last are those of the latest request.
+    kept: ThreadLocal<Mutex<Vec<Permits>>>,
+    /// Number of requests that wait.
+    waiting: AtomicUsize,
 }
 
 struct Client {
     turns: Arc<Semaphore>,
-    /// Number of requests that were permitted or that wait.
+    /// Number of requests that were permitted or that wait, and of kept permits.
     requests: usize,
     long_lived: usize,
 }
 
+/// Complete permits for one request.
+struct Permits {
+    client: Option<(IpAddr, OwnedSemaphorePermit)>,
+    _all: OwnedSemaphorePermit,
+}
+
+/// Counts a request that waits, until it is dropped.
+struct Waiting<'q>(&'q AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl FairQueue {
     pub(super) fn new(in_all: usize, per_client: usize) -> Self {
-        let all = Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS)));
-        let per_client = per_client.clamp(1, Semaphore::MAX_PERMITS);
-        Self { all, per_client, max_long_lived: in_all / 2, queue_timeout: QUEUE_TIMEOUT, clients: Mutex::default() }
+        Self {
+            all: Arc::new(Semaphore::new(in_all.clamp(1, Semaphore::MAX_PERMITS))),
+            per_client: per_client.clamp(1, Semaphore::MAX_PERMITS),
+            max_long_lived: in_all / 2,
+            queue_timeout: QUEUE_TIMEOUT,
+            clients: Mutex::default(),
+            kept: ThreadLocal::new(),
+            waiting: AtomicUsize::new(0),
+        }
     }
 
     /// Waits until the limits permit one more request. `None` if the wait takes too long.
     ///
     /// `client` is `None` if the client is unknown. The requests of a load balancer that does not
     /// name its clients belong to many clients.
-    pub(super) async fn turn(self: &Arc<Self>, client: Option<IpAddr>) -> Option<QueueSlot> {
-        let mut turn =
-            QueueSlot { queue: Arc::clone(self), client: client.map(address_group), client_permit: None, all: None };
-        let client_permit = turn.client.map(|client| self.join(client));
+    pub(super) async fn turn(this: LocalRef<Self>, client: Option<IpAddr>) -> Option<QueueSlot> {
+        let client = client.map(address_group);
+        if let Some(Permits { client: permit, _all: all }) = this.take_kept(client) {
+            let client_permit = permit.map(|(_, permit)| permit);
+            return Some(QueueSlot { queue: this, client, client_permit, all: Some(all) });
+        }
+        let of_client = client.map(|client| this.join(client));
+        let mut turn = QueueSlot { queue: this.clone(), client, client_permit: None, all: None };
+        // The client's own limit comes first. A request that waits for it must not use up the limit
+        // that all clients share.
+        turn.client_permit = of_client.clone().and_then(|permits| permits.try_acquire_owned().ok());
+        if turn.client_permit.is_some() == of_client.is_some() {
+            turn.all = Arc::clone(&this.all).try_acquire_owned().ok();
+        }
+        if turn.all.is_some() {
+            return Some(turn);
+        }
+        let _waiting = this.return_kept();
         let both = async {
-            // The client's own limit comes first. A request that waits for it must not use up the
-            // limit that all clients share.
-            if let Some(client_permit) = client_permit {
-                turn.client_permit = Some(client_permit.acquire_owned().await.ok()?);
+            if let Some(permits) = of_client.filter(|_| turn.client_permit.is_none()) {
+                turn.client_permit = Some(permits.acquire_owned().await.ok()?);
             }
-            turn.all = Some(Arc::clone(&self.all).acquire_owned().await.ok()?);
+            turn.all = Some(Arc::clone(&this.all).acquire_owned().await.ok()?);
             Some(())
         };
-        timeout(self.queue_timeout, both).await.ok()??;
+        timeout(this.queue_timeout, both).await.ok()??;
         Some(turn)
+    }
+
+    /// Takes permits of the client that this thread keeps.
+    fn take_kept(&self, client: Option<IpAddr>) -> Option<Permits> {
+        let mut kept = self.kept_here();
+        let is_of_client = |permits: &Permits| permits.client.as_ref().map(|(client, _)| *client) == client;
+        let index = kept.iter().rposition(is_of_client)?;
+        Some(kept.remove(index))
+    }
+
+    /// Keeps permits for the next request on this thread. Returns permits that must be released.
+    fn keep(&self, permits: Permits) -> Option<Permits> {
+        let mut kept = self.kept_here();
+        // If `return_kept` has not seen the list of this thread, the fence ensures that `waiting` is
+        // seen here.
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            return Some(permits);
+        }
+        kept.push(permits);
+        (kept.len() > MAX_KEPT).then(|| kept.remove(0))
+    }
+
+    /// Releases the permits that the threads keep. They keep no others until the result is dropped.
+    fn return_kept(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        for kept in &self.kept {
+            let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+            kept.into_iter().for_each(|permits| self.release(permits));
+        }
+        Waiting(&self.waiting)
+    }
+
+    fn release(&self, permits: Permits) {
+        if let Some((client, _)) = &permits.client {
+            self.leave(*client, false);
+        }
+    }
+
+    fn kept_here(&self) -> MutexGuard<'_, Vec<Permits>> {
+        self.kept.get_or_default().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn join(&self, client: IpAddr) -> Arc<Semaphore> {
@@ -76,6 +165,18 @@ impl FairQueue {
         Arc::clone(&client.turns)
     }
 
+    /// Ends the count of a request. `lasted` is true for a long-lived exchange.
+    fn leave(&self, client: IpAddr, lasted: bool) {
+        if let Entry::Occupied(mut entry) = self.clients().entry(client) {
+            let client = entry.get_mut();
+            client.requests -= 1;
+            client.long_lived -= usize::from(lasted);
+            if client.requests == 0 {
+                entry.remove();
+            }
+        }
+    }
+
     fn clients(&self) -> MutexGuard<'_, HashMap<IpAddr, Client>> {
         // No statement leaves the map inconsistent, so it is consistent even after a panic.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +185,7 @@ impl FairQueue {
 
 /// Permit for one request. Dropping it lets the next request proceed.
 pub(crate) struct QueueSlot {
-    queue: Arc<FairQueue>,
+    queue: LocalRef<FairQueue>,
     client: Option<IpAddr>,
     /// Permit for the client's limit; `None` once the exchange is long-lived.
     client_permit: Option<OwnedSemaphorePermit>,
@@ -107,16 +208,21 @@ impl QueueSlot {
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
-        let Some(client) = self.client else { return };
         // A request that was cancelled while it waited has no `all` permit. A long-lived exchange
         // has only that permit.
-        let lasted = self.client_permit.is_none() && self.all.is_some();
-        if let Entry::Occupied(mut entry) = self.queue.clients().entry(client) {
-            let client = entry.get_mut();
-            client.requests -= 1;
-            client.long_lived -= usize::from(lasted);
-            if client.requests == 0 {
-                entry.remove();
+        let all = self.all.take();
+        let lasted = all.is_some() && self.client_permit.is_none();
+        let client = self.client.zip(self.client_permit.take());
+        match all {
+            Some(all) if client.is_some() == self.client.is_some() => {
+                if let Some(permits) = self.queue.keep(Permits { client, _all: all }) {
+                    self.queue.release(permits);
+                }
+            }
+            _ => {
+                if let Some(client) = self.client {
+                    self.queue.leave(client, lasted);
+                }
             }
         }
     }
@@ -126,8 +232,19 @@ impl Drop for QueueSlot {
 mod tests {
     use super::*;
 
-    fn queue(in_all: usize, per_client: usize) -> Arc<FairQueue> {
-        Arc::new(FairQueue { queue_timeout: Duration::from_millis(300), ..FairQueue::new(in_all, per_client) })
+    /// Queue with a reference of this thread.
+    #[derive(Clone)]
+    struct Queue(Arc<FairQueue>);
+
+    impl Queue {
+        async fn turn(&self, client: Option<IpAddr>) -> Option<QueueSlot> {
+            FairQueue::turn(LocalRef::new(Arc::clone(&self.0)), client).await
+        }
+    }
+
+    fn queue(in_all: usize, per_client: usize) -> Queue {
+        let queue_timeout = Duration::from_millis(300);
+        Queue(Arc::new(FairQueue { queue_timeout, ..FairQueue::new(in_all, per_client) }))
     }
 
     fn client(number: u8) -> IpAddr {
@@ -142,7 +259,7 @@ mod tests {
         assert!(queue.turn(Some(client(1))).await.is_none(), "after its timeout");
         assert!(queue.turn(Some(client(2))).await.is_some());
         let third = tokio::spawn({
-            let queue = Arc::clone(&queue);
+            let queue = queue.clone();
             async move { queue.turn(Some(client(1))).await.is_some() }
         });
         tokio::task::yield_now().await;
@@ -176,7 +293,65 @@ mod tests {
         assert!(timeout(Duration::from_millis(10), queue.turn(Some(client(2)))).await.is_err());
         drop(only);
         drop(queue.turn(Some(client(3))).await.unwrap());
-        assert!(queue.clients().is_empty());
-        assert_eq!(queue.all.available_permits(), 1);
+        drop(queue.0.return_kept());
+        assert!(queue.0.clients().is_empty());
+        assert_eq!(queue.0.all.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_next_request_of_a_client_uses_the_kept_permits() {
+        let queue = queue(4, 4);
+        drop(queue.turn(Some(client(1))).await.unwrap());
+        let _other = queue.turn(Some(client(2))).await.unwrap();
+        assert_eq!(queue.0.all.available_permits(), 2);
+        let again = queue.turn(Some(client(1))).await.unwrap();
+        assert_eq!(queue.0.all.available_permits(), 2, "no further permit");
+        drop(again);
+        for number in 0..=u8::try_from(MAX_KEPT).unwrap() {
+            drop(queue.turn(Some(client(number))).await.unwrap());
+        }
+        assert!(queue.0.kept_here().len() <= MAX_KEPT);
+    }
+
+    #[test]
+    fn threads_never_exceed_a_limit_and_never_wait_below_it() {
+        const THREADS: usize = 8;
+        const IN_ALL: usize = 4;
+        const PER_CLIENT: usize = 2;
+        let queue = queue(IN_ALL, PER_CLIENT);
+        // Each thread has at most one request, so none may be refused, although the threads keep permits.
+        let below = Queue(Arc::new(FairQueue::new(THREADS, THREADS)));
+        let (running, of_clients) = (AtomicUsize::new(0), [const { AtomicUsize::new(0) }; 3]);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (queue, below, running, of_clients) = (&queue, &below, &running, &of_clients);
+                scope.spawn(move || {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+                    runtime.block_on(async {
+                        for round in 0..2000 {
+                            let number = (thread + round) % of_clients.len();
+                            let who = client(u8::try_from(number).unwrap());
+                            let free = below.turn(Some(who)).await;
+                            assert!(free.is_some());
+                            let Some(turn) = queue.turn(Some(who)).await else { continue };
+                            assert!(running.fetch_add(1, Ordering::SeqCst) < IN_ALL);
+                            assert!(of_clients[number].fetch_add(1, Ordering::SeqCst) < PER_CLIENT);
+                            tokio::task::yield_now().await;
+                            of_clients[number].fetch_sub(1, Ordering::SeqCst);
+                            running.fetch_sub(1, Ordering::SeqCst);
+                            drop(turn);
+                        }
+                    });
+                });
+            }
+        });
+        // The permits that the ended threads keep are available to others.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let turns =
+                [queue.turn(None).await, queue.turn(None).await, queue.turn(None).await, queue.turn(None).await];
+            assert!(turns.iter().all(Option::is_some));
+            assert!(queue.turn(None).await.is_none());
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! Server of an application: its address, connection settings and health.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::health::{ServerCheck, UpstreamHealth};
 use super::source::{Address, UpstreamSource};
 use super::trust::{NamedCertificate, UpstreamTrust};
 use sealgate_config::{App, Upstream, UpstreamProtocol};
+use sealgate_system::read_mostly::LocalRef;
 
 /// Time for which an idle upstream connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +33,27 @@ const fn request_policy(h1_upgrade: H1UpgradePolicy) -> HttpUpstreamRequestPolic
         strip_connection_nominated: true,
         reject_malformed_connection_nominations: true,
         h1_upgrade,
+    }
+}
+
+/// Server of a request, in a list that the request's thread keeps.
+pub(crate) struct ServerRef {
+    servers: LocalRef<Box<[Arc<UpstreamServer>]>>,
+    index: usize,
+}
+
+impl ServerRef {
+    /// Returns the server at this index, if there is one.
+    pub(super) fn new(servers: LocalRef<Box<[Arc<UpstreamServer>]>>, index: usize) -> Option<Self> {
+        (index < servers.len()).then_some(Self { servers, index })
+    }
+}
+
+impl Deref for ServerRef {
+    type Target = UpstreamServer;
+
+    fn deref(&self) -> &UpstreamServer {
+        &self.servers[self.index]
     }
 }
 

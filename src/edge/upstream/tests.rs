@@ -18,7 +18,7 @@ fn at(upstreams: &[&str]) -> Upstreams {
     Upstreams::new(&app(upstreams), &Resolver::system()).unwrap()
 }
 
-fn picked(upstreams: &Upstreams, avoid: Option<&Arc<UpstreamServer>>) -> String {
+fn picked(upstreams: &Upstreams, avoid: Option<&ServerRef>) -> String {
     upstreams.pick(avoid).unwrap().address.to_string()
 }
 

@@ -4,6 +4,7 @@
 use askama::Template;
 
 use super::check_access::{CheckField, CheckForm};
+use super::sections::AppSection;
 use crate::events::Named;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
@@ -46,6 +47,16 @@ impl AppLine<'_> {
 pub struct AppPage<'a> {
     pub inside: Inside<'a>,
     pub app: &'a AppLine<'a>,
+    pub section: AppSection,
+    /// Whether the console can change the application.
+    pub is_editable: bool,
+    /// Whether the console can change applications, but not this one.
+    pub is_configured: bool,
+    /// CSRF token of the section's form.
+    pub csrf: &'a str,
+    /// Some of the open sessions, with the URL of the next ones if there may be more.
+    pub open_sessions: &'a [AppSessionLine],
+    pub next: Option<&'a str>,
     /// Client of the application's sign-ins in the audit log.
     pub client: &'a str,
     /// Form of the access check for this application, with its CSRF token.
@@ -65,7 +76,30 @@ pub struct AppPage<'a> {
     pub refusals: &'a [RefusalLine],
 }
 
+/// Open session at an application.
+#[derive(Debug, Clone)]
+pub struct AppSessionLine {
+    pub id: String,
+    pub who: Named,
+    pub created_at: UnixTime,
+    pub expires_at: UnixTime,
+}
+
+impl AppSessionLine {
+    fn who(&self) -> &str {
+        self.who.name.as_deref().unwrap_or(&self.who.id)
+    }
+}
+
 impl AppPage<'_> {
+    fn sections(&self) -> impl Iterator<Item = AppSection> {
+        AppSection::ALL.into_iter().filter(|section| *section != AppSection::Edit || self.is_editable)
+    }
+
+    fn section_address(&self, section: &AppSection) -> String {
+        self.inside.address(&section.page(self.app.name))
+    }
+
     fn access(&self, rule: &RuleLine) -> Markup {
         let t = self.inside.frame.t;
         match rule.access {
@@ -140,7 +174,7 @@ impl RefusalLine {
 
 /// Page with the form for the section of a new application.
 ///
-/// The form sends `csrf`, `host`, `upstream`, `name`, `title` and `groups`.
+/// The form sends `csrf`, `once`, `seen`, `host`, `upstream`, `name`, `title` and `groups`.
 #[derive(Template)]
 #[template(path = "console/new_app.html")]
 pub struct NewAppPage<'a> {
@@ -149,6 +183,8 @@ pub struct NewAppPage<'a> {
     pub form: &'a NewAppForm,
     /// Result of the check. `None` before the form was sent.
     pub result: Option<&'a NewAppResult>,
+    /// Digest of the file of applications, if the console can add the application to it.
+    pub seen: Option<&'a str>,
     /// Configuration file of the server.
     pub file: &'a str,
 }

@@ -7,7 +7,8 @@ use crate::words::{Markup, Words};
 
 /// Page with the form of an access check and its result.
 ///
-/// The form sends `csrf`, `url`, `method`, `user`, `level`, `address` and `token`.
+/// The form sends `csrf`, `url`, `method`, `user`, `level`, `address` and `token`. With the button
+/// `find`, the page lists the users that match `user`; a button of the list sends `choose`.
 #[derive(Template)]
 #[template(path = "console/check_access.html")]
 pub struct CheckAccessPage<'a> {
@@ -29,6 +30,17 @@ pub struct CheckForm<'a> {
     /// Address of the client. Empty if unknown.
     pub address: &'a str,
     pub fault: Option<CheckField>,
+    /// Users that match a search, with the number of all. `None` if no search was made.
+    pub found: Option<(&'a [UserChoice], usize)>,
+}
+
+/// User that the form can choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserChoice {
+    /// E-mail address or username. The form sends it as `choose`.
+    pub sign_in_name: String,
+    /// Full name. May be empty.
+    pub name: String,
 }
 
 /// Field of the form with an error.

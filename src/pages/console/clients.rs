@@ -3,13 +3,16 @@
 use askama::Template;
 
 use super::form::{ClientField, ClientForm};
+use super::sections::ClientSection;
 use super::snippets::Snippet;
+use crate::events::Named;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
 use sealgate_domain::shown_client::ClientPart;
+use sealgate_domain::time::UnixTime;
 
 /// Page of the clients that the signed-in administrator or developer may see.
 #[derive(Template)]
@@ -88,19 +91,21 @@ pub struct NewClientPage<'a> {
     pub form: &'a ClientForm,
 }
 
-/// Page of a client with all actions.
+/// Section of the page of a client.
 ///
-/// One form sends the client's settings. It and the form of the approval send `seen`. The other forms send
+/// The forms go to the client's own URL. One form sends the client's settings. It and the form of the approval send `seen`. The other forms send
 /// `csrf` and one of these actions as `action`: `rotate` with `overlap_seconds`, `add-secret` with
 /// `lifetime_days`, `remove-secret` with `secret`, `set-keys` with `jwks`, `use-secret`, `level` with `level`,
 /// `logout` with `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
-/// `revoke-approval`, `delete`.
+/// `revoke-approval`, `set-rules` with `consent`, `token_limit`, `owner` and the shown owner as
+/// `shown_owner`, `end-grants`, `delete`. The buttons of the grants send `grant` instead of `action`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub client: &'a Client,
+    pub section: ClientSection,
     pub form: &'a ClientForm,
     /// Whether the signed-in user may change the client. Otherwise the page has no forms.
     pub may_change: bool,
@@ -129,6 +134,43 @@ pub struct ClientPage<'a> {
     pub seen: &'a str,
     /// Owner. `None` if the client never had one.
     pub owner: Option<&'a ClientOwner>,
+    /// Input of the form with the consent rule, the limit and the owner.
+    pub rules: &'a ClientRulesForm,
+    /// Some of the grants, with the URL of the next ones if there may be more.
+    pub grants: &'a [ClientGrantLine],
+    pub next: Option<&'a str>,
+}
+
+/// Form with rules of a client that only administrators set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientRulesForm {
+    /// Whether users are not asked for consent.
+    pub is_consent_implied: bool,
+    /// Requests per minute at the token endpoint, or `none`. Empty for the default.
+    pub token_limit: String,
+    /// Address or username of the owner. Empty if the client belongs to the operator.
+    pub owner: String,
+}
+
+/// Grant of a client.
+#[derive(Debug, Clone)]
+pub struct ClientGrantLine {
+    pub id: String,
+    /// User who gave access. `None` if the client acts in its own name.
+    pub who: Option<Named>,
+    pub scope: String,
+    pub created_at: UnixTime,
+    pub expires_at: UnixTime,
+}
+
+impl ClientGrantLine {
+    fn who(&self) -> &str {
+        self.who.as_ref().map(|who| who.name.as_deref().unwrap_or(&who.id)).unwrap_or_default()
+    }
+
+    fn user_page(&self) -> Option<&str> {
+        self.who.as_ref().filter(|who| who.has_page).map(|who| who.id.as_str())
+    }
 }
 
 /// Reason why a form on a client's page changed nothing.
@@ -142,9 +184,28 @@ pub enum ClientRefusal {
     UnusableKeys,
     /// The URI for logout tokens is invalid.
     LogoutUri,
+    /// The limit is no number, or the owner is no user.
+    Rules,
 }
 
 impl ClientPage<'_> {
+    fn section_address(&self, section: &ClientSection) -> String {
+        self.inside.address(&section.page(self.client.id.path_segment()))
+    }
+
+    /// Returns the sections that this client has for the user.
+    fn sections(&self) -> impl Iterator<Item = ClientSection> {
+        ClientSection::ALL.into_iter().filter(|section| {
+            section.fits(self.client)
+                && match section {
+                    ClientSection::Rules => self.inside.is_for_administrators(),
+                    ClientSection::Grants => self.inside.reads_everything(),
+                    ClientSection::Secrets | ClientSection::Danger => self.may_change,
+                    _ => true,
+                }
+        })
+    }
+
     fn has_too_many_secrets(&self) -> bool {
         self.refused == Some(ClientRefusal::TooManySecrets)
     }
@@ -168,6 +229,10 @@ impl ClientPage<'_> {
                 Some((t.client_keys_workload(), format!("{} {}", workload.issuer, workload.subject)))
             }
         }
+    }
+
+    fn has_wrong_rules(&self) -> bool {
+        self.refused == Some(ClientRefusal::Rules)
     }
 
     fn has_wrong_logout_uri(&self) -> bool {

@@ -42,6 +42,10 @@ pub enum GuardedChange {
     SetLevel(AssuranceLevel),
     Approve,
     RevokeApproval,
+    /// Consent rule, limit or owner of a client.
+    SetClientRules,
+    /// All users' access through a client ends.
+    EndGrants,
     DeleteMail(MailKind),
     CreateApiToken,
     RemoveApiToken,
@@ -69,6 +73,9 @@ pub enum ConfirmLabel {
     /// Scopes of a token for the admin API.
     ApiScopes,
     ExpiresAt,
+    ConsentRule,
+    TokenLimit,
+    Owner,
 }
 
 /// Enabled clients that would have no owner after the change.
@@ -109,8 +116,8 @@ pub struct ConfirmPage<'a> {
 impl ConfirmPage<'_> {
     fn is_about_client(&self) -> bool {
         use GuardedChange::{
-            AddSecret, Approve, DeleteClient, DisableClient, EnableClient, RemoveSecret, RevokeApproval, RotateSecret,
-            SetKeys, SetLevel, UseSecret, WidenClient,
+            AddSecret, Approve, DeleteClient, DisableClient, EnableClient, EndGrants, RemoveSecret, RevokeApproval,
+            RotateSecret, SetClientRules, SetKeys, SetLevel, UseSecret, WidenClient,
         };
         matches!(
             self.change,
@@ -126,6 +133,8 @@ impl ConfirmPage<'_> {
                 | SetLevel(_)
                 | Approve
                 | RevokeApproval
+                | SetClientRules
+                | EndGrants
         )
     }
 
@@ -160,6 +169,9 @@ impl ConfirmPage<'_> {
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
             ConfirmLabel::ApiScopes => t.api_token_scopes(),
             ConfirmLabel::ExpiresAt => t.confirm_api_token_until(),
+            ConfirmLabel::ConsentRule => t.client_consent(),
+            ConfirmLabel::TokenLimit => t.client_token_limit(),
+            ConfirmLabel::Owner => t.client_owner(),
         }
     }
 
@@ -190,6 +202,8 @@ impl ConfirmPage<'_> {
             GuardedChange::SetLevel(_) => t.confirm_client_level_title(),
             GuardedChange::Approve => t.confirm_client_approve_title(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_title(),
+            GuardedChange::SetClientRules => t.confirm_client_rules_title(),
+            GuardedChange::EndGrants => t.confirm_client_grants_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
             GuardedChange::CreateApiToken => t.confirm_api_token_title(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_title(),
@@ -229,6 +243,8 @@ impl ConfirmPage<'_> {
             }
             GuardedChange::Approve => t.client_approved(),
             GuardedChange::RevokeApproval => t.confirm_client_unapprove_effect(),
+            GuardedChange::SetClientRules => t.confirm_client_rules_effect(),
+            GuardedChange::EndGrants => t.confirm_client_grants_effect(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
             GuardedChange::CreateApiToken => t.confirm_api_token_effect(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_effect(),
@@ -249,6 +265,7 @@ impl ConfirmPage<'_> {
             | GuardedChange::ChangeAddress
             | GuardedChange::SetUsername
             | GuardedChange::WidenClient
+            | GuardedChange::SetClientRules
             | GuardedChange::SetLevel(_) => t.profile_save(),
             GuardedChange::AddUser(_) => t.user_add(),
             GuardedChange::DeleteClient | GuardedChange::DeleteUser | GuardedChange::DeleteMail(_) => t.client_delete(),
@@ -261,6 +278,7 @@ impl ConfirmPage<'_> {
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
             GuardedChange::CreateApiToken => t.api_token_create(),
             GuardedChange::RemoveApiToken => t.api_token_remove(),
+            GuardedChange::EndGrants => t.client_grants_end(),
         }
     }
 }

@@ -6,11 +6,13 @@ use sealgate_domain::scope::{Scope, ScopeValue};
 
 /// Content of a client's form.
 ///
-/// The form sends `csrf`, `name`, `description`, `type`, `redirect_uris` and
+/// The form sends `csrf`, for a new client of an administrator `client_id`, `name`, `description`, `type`, `redirect_uris` and
 /// `post_logout_redirect_uris` (one URI per line), `scope_profile` and the other scopes,
 /// `default_scope`, and `auth_method`.
 #[derive(Debug, Clone)]
 pub struct ClientForm {
+    /// Identifier of a new client. Empty for a random one.
+    pub id: String,
     pub name: String,
     pub description: String,
     /// Whether the client is public. A public client cannot keep a secret.
@@ -39,6 +41,8 @@ pub struct ClientFault {
 /// Field of a client's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientField {
+    /// The identifier is invalid, reserved or taken.
+    Id,
     Name,
     Description,
     RedirectUris,

@@ -6,12 +6,14 @@ mod bulk;
 mod check_access;
 mod clients;
 mod confirm;
+mod edit_app;
 mod form;
 mod groups;
 mod invite;
 mod mail;
 mod overview;
 mod roles;
+mod sections;
 mod settings;
 mod snippets;
 mod user_list;
@@ -25,18 +27,25 @@ use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
 pub use api_tokens::{ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage};
-pub use apps::{AppLine, AppPage, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine};
+pub use apps::{
+    AppLine, AppPage, AppSessionLine, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine,
+};
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
-pub use check_access::{AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin};
+pub use check_access::{
+    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice,
+};
 pub use clients::{
-    ClientOwner, ClientPage, ClientRefusal, ClientTestPage, ClientTestProblem, ClientsPage, NewClientPage,
+    ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
+    ClientsPage, NewClientPage,
 };
 pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
+pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use sections::{AppSection, ClientSection, UserSection};
 pub use settings::{
     ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,
 };

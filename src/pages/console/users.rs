@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
+use super::sections::UserSection;
 use crate::account::AppLoginFault;
 use crate::console::user_list::role_names;
 use crate::inside::{Inside, MenuEntry};
@@ -93,9 +94,9 @@ impl NewUserPage<'_> {
     }
 }
 
-/// Page of a user with all actions.
+/// Section of the page of a user.
 ///
-/// The forms send `csrf` and one of these actions as `action`:
+/// The forms go to the user's own URL. They send `csrf` and one of these actions as `action`:
 ///
 /// - `save` with `groups`, `role_developer`, `role_auditor` and `role_admin`, and with the shown values
 ///   as `shown_groups` and `shown_roles`, each separated by commas;
@@ -113,6 +114,7 @@ pub struct UserPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,
     pub user: &'a User,
+    pub section: UserSection,
     /// Whether the page shows the signed-in user. Administrators cannot lock themselves out.
     pub own: bool,
     /// Whether the page has forms. Otherwise the user of the page only reads.
@@ -123,7 +125,7 @@ pub struct UserPage<'a> {
     pub typed: Option<TypedUser<'a>>,
     /// Input of the form, shown instead of the user's name, address and phone number.
     pub profile: Option<TypedProfile<'a>>,
-    /// Open accesses.
+    /// Open accesses of the section.
     pub accesses: AccessTable<'a>,
     /// Session of this browser, on the signed-in user's own page.
     pub own_session: Option<SessionId>,
@@ -228,6 +230,15 @@ pub enum ResetState {
 }
 
 impl UserPage<'_> {
+    /// Returns the sections of the menu.
+    fn sections(&self) -> impl Iterator<Item = UserSection> {
+        UserSection::ALL.into_iter().filter(|section| self.may_change || *section != UserSection::Danger)
+    }
+
+    fn section_address(&self, section: &UserSection) -> String {
+        self.inside.address(&section.page(self.user.sub))
+    }
+
     /// Returns whether a form of the page has a fault.
     fn is_faulty(&self) -> bool {
         !self.faults.is_empty() || self.app_logins.is_some_and(|logins| logins.fault.is_some())

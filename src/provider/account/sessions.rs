@@ -139,7 +139,7 @@ fn is_new(ctx: &RequestContext<'_>, added_at: UnixTime) -> bool {
 
 async fn show(ctx: &RequestContext<'_>, visitor: &Visitor) -> Result<Response, Failure> {
     let (subject, own) = (visitor.user.sub, Some(visitor.session.value.id));
-    let accesses = AccessRows::find(ctx, subject, PAGE, own).await?;
+    let accesses = AccessRows::find(ctx, subject, PAGE, own, &AccessKind::ALL).await?;
     let factors = ctx.sealgate.store.factors(subject).await?.map(|loaded| loaded.value);
     let factors = factor_lines(factors.as_ref());
     let new_factors: Vec<FactorLine<'_>> = factors.into_iter().filter(|factor| is_new(ctx, factor.added_at)).collect();

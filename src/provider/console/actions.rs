@@ -9,7 +9,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_pages::Problem;
-use sealgate_pages::console::BulkAction;
+use sealgate_pages::console::{AppSection, BulkAction, ClientSection, UserSection};
 
 /// Action of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,10 @@ pub(super) enum Action {
     ClientTest(ClientTestAction),
     RotateKey,
     Mail(MailAction),
+    EndAppSession,
+    EditApp(EditAppAction),
+    /// Adds an application to the file of applications.
+    AddApp,
     CheckNewApp,
     CheckAccess,
     ApiToken(ApiTokenAction),
@@ -86,7 +90,24 @@ pub(super) enum ClientAction {
     Level,
     /// Sets where the client receives logout tokens.
     Logout,
+    /// Sets consent rule, limit and owner.
+    SetRules,
+    /// Ends the access that one user has given.
+    EndGrant,
+    /// Ends all grants of the client.
+    EndGrants,
     Delete,
+}
+
+/// Action on the pages that change an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EditAppAction {
+    Save,
+    /// Removes the application.
+    Remove,
+    /// Changes or adds a rule.
+    SaveRule,
+    RemoveRule,
 }
 
 /// Action on the page for test sign-ins.
@@ -142,6 +163,9 @@ impl Action {
             Area::ClientTest => Some(Self::ClientTest(ClientTestAction::read(form)?)),
             Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
+            Area::App(AppSection::Sessions) => Some(Self::EndAppSession),
+            Area::EditApp => Some(Self::EditApp(EditAppAction::read(form)?)),
+            Area::NewApp if form.has("sure") => Some(Self::AddApp),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
@@ -149,12 +173,15 @@ impl Action {
             Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
             | Area::Clients
+            | Area::ClientSection(_)
             | Area::ClientTestCallback
             | Area::Users
+            | Area::UserSection(_)
             | Area::Groups
             | Area::MailTemplates
             | Area::Apps
-            | Area::App
+            | Area::App(_)
+            | Area::EditRule
             | Area::AuditExport => None,
         };
         action.ok_or(Failure::page(Problem::InvalidRequest))
@@ -180,8 +207,9 @@ impl Action {
             // access.
             Self::AddUser
             | Self::RegisterClient
+            | Self::EndAppSession
             | Self::User(User::SetAppLogin | User::EndAccess | User::WithdrawInvitation)
-            | Self::Client(Client::Logout)
+            | Self::Client(Client::Logout | Client::EndGrant)
             | Self::ClientTest(Test::SwitchOn | Test::SwitchOff) => Guard::RecentSignIn,
             Self::User(
                 User::Save
@@ -214,9 +242,13 @@ impl Action {
                 | Client::Approve
                 | Client::RevokeApproval
                 | Client::Level
+                | Client::SetRules
+                | Client::EndGrants
                 | Client::Delete,
             )
             | Self::RotateKey
+            | Self::EditApp(_)
+            | Self::AddApp
             | Self::Reload
             | Self::Mail(Mail::Delete)
             | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
@@ -261,7 +293,15 @@ impl Action {
             // A developer must not vouch for a client, or lower the level that an administrator set. The
             // server sends requests to the URI for logout tokens. A password at an application is an account
             // there, which rules of the application's operator may give more access than a group.
-            Self::Client(Client::Approve | Client::RevokeApproval | Client::Level | Client::Logout)
+            Self::Client(
+                Client::Approve
+                | Client::RevokeApproval
+                | Client::Level
+                | Client::Logout
+                | Client::SetRules
+                | Client::EndGrant
+                | Client::EndGrants,
+            )
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
             | Self::InviteUsers
@@ -270,6 +310,9 @@ impl Action {
             | Self::Reload
             | Self::Audit(_)
             | Self::Mail(_)
+            | Self::EndAppSession
+            | Self::EditApp(_)
+            | Self::AddApp
             | Self::CheckNewApp
             | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
@@ -308,6 +351,20 @@ impl UserAction {
         named(form, &actions)
     }
 
+    /// Returns the section of the user's page that has the form. The button of an open access is in
+    /// the section of its kind.
+    pub(super) fn section(self) -> UserSection {
+        match self {
+            Self::Save | Self::SaveProfile | Self::ResendInvitation | Self::WithdrawInvitation => UserSection::Profile,
+            Self::EndAccess => UserSection::Sessions,
+            Self::SetAppLogin => UserSection::Applications,
+            Self::ResetPassword | Self::SendResetLink | Self::UnblockFactors | Self::ResetFactors => {
+                UserSection::Security
+            }
+            Self::Delete | Self::Revoke | Self::Disable | Self::Enable => UserSection::Danger,
+        }
+    }
+
     /// Returns whether administrators cannot make the change to themselves.
     ///
     /// There may be no other administrator. They change their own credentials on the account pages.
@@ -326,6 +383,9 @@ impl GroupAction {
 impl ClientAction {
     /// Reads the action of a form on the page of a client.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        if form.has("grant") {
+            return Ok(Self::EndGrant);
+        }
         let actions = [
             ("save", Self::Save),
             ("rotate", Self::Rotate),
@@ -339,7 +399,35 @@ impl ClientAction {
             ("revoke-approval", Self::RevokeApproval),
             ("level", Self::Level),
             ("logout", Self::Logout),
+            ("set-rules", Self::SetRules),
+            ("end-grants", Self::EndGrants),
             ("delete", Self::Delete),
+        ];
+        named(form, &actions)
+    }
+
+    /// Returns the section of the client's page that has the form.
+    pub(super) fn section(self) -> ClientSection {
+        match self {
+            Self::Save => ClientSection::Settings,
+            Self::Rotate | Self::AddSecret | Self::RemoveSecret | Self::SetKeys | Self::UseSecret => {
+                ClientSection::Secrets
+            }
+            Self::Approve | Self::RevokeApproval | Self::Level | Self::Logout | Self::SetRules => ClientSection::Rules,
+            Self::EndGrant | Self::EndGrants => ClientSection::Grants,
+            Self::Disable | Self::Enable | Self::Delete => ClientSection::Danger,
+        }
+    }
+}
+
+impl EditAppAction {
+    /// Reads the action of a form on the pages that change an application.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        let actions = [
+            ("save", Self::Save),
+            ("remove", Self::Remove),
+            ("save-rule", Self::SaveRule),
+            ("remove-rule", Self::RemoveRule),
         ];
         named(form, &actions)
     }

@@ -3,21 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use crate::account::activity::EventNames;
-use crate::console::{ConsoleUser, check_access, groups, last_segment};
+use crate::console::client::execute;
+use crate::console::{ConsoleUser, check_access, edit_app, groups, last_segment, segment_before_last};
 use crate::request::ProviderRequest as _;
+use crate::visitor;
+use sealgate_admin::command::{Command, SessionCommand};
 use sealgate_config::{Access, App, Route, RuleUser};
 use sealgate_core::overview::OverviewFigures;
 use sealgate_core::tokens::clients::INTERNAL_CLIENT;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::session::SessionId;
 use sealgate_domain::user::Subject;
 use sealgate_domain::user_list::UserList;
-use sealgate_pages::console::{AppLine, AppPage, AppsPage, CheckForm, RefusalLine, RuleLine};
-use sealgate_pages::{Named, Problem, html};
+use sealgate_pages::console::{
+    AppLine, AppPage, AppSection, AppSessionLine, AppsPage, CheckForm, RefusalLine, RuleLine,
+};
+use sealgate_pages::{Done, Named, Problem, html};
 
 /// Shows the list of applications.
 pub(super) async fn apps_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Response {
@@ -45,13 +51,33 @@ fn line<'a>(ctx: &'a RequestContext<'_>, app: &'a App, figures: Option<&Overview
     }
 }
 
-/// Shows one application.
-pub(super) async fn app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let name = last_segment(ctx);
+/// Maximum number of open sessions on a page.
+const SESSIONS_PER_PAGE: usize = 25;
+
+/// Query parameter: id of the last session on the previous page.
+const AFTER: &str = "after";
+
+/// Shows a section of the page of one application.
+pub(super) async fn app_page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    section: AppSection,
+) -> Result<Response, Failure> {
+    let name = match section {
+        AppSection::Access => last_segment(ctx),
+        _ => segment_before_last(ctx),
+    };
     let app = ctx.sealgate.config.apps.iter().find(|app| app.name == name);
     let app = app.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    if ctx.head.method == Method::POST {
+        return end_session(ctx, console_user, app).await;
+    }
     let figures = ctx.sealgate.overview.current(ctx.sealgate).await;
     let line = line(ctx, app, figures.as_deref());
+    let (open_sessions, next) = match section {
+        AppSection::Sessions => open_sessions(ctx, app).await?,
+        _ => (Vec::new(), None),
+    };
     let groups: BTreeSet<&String> = app.routes.iter().flat_map(|route| &route.groups).collect();
     let members: BTreeMap<String, usize> = if groups.is_empty() {
         BTreeMap::new()
@@ -69,9 +95,16 @@ pub(super) async fn app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     let users: BTreeSet<String> = app.routes.iter().flat_map(|route| &route.users).map(RuleUser::text).collect();
     let is_open = |route: &&Route| route.access != Access::Public && route.groups.is_empty() && route.users.is_empty();
     let url = if line.address.contains('*') { String::new() } else { format!("{}/", line.address) };
+    let is_editable = console_user.is_administrator() && edit_app::is_editable(ctx, name).await;
     let page = AppPage {
         inside: console_user.inside(ctx),
         app: &line,
+        section,
+        is_editable,
+        is_configured: console_user.is_administrator() && !is_editable && edit_app::editable_file(ctx).is_some(),
+        csrf: &console_user.csrf(ctx),
+        open_sessions: &open_sessions,
+        next: next.as_deref(),
         client: &format!("{INTERNAL_CLIENT}{name}"),
         check: &CheckForm { url: &url, method: "GET", ..CheckForm::default() },
         check_csrf: &console_user.visitor.csrf(ctx, &ctx.path(check_access::PAGE)),
@@ -80,9 +113,38 @@ pub(super) async fn app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUse
         users: &users.into_iter().collect::<Vec<_>>(),
         is_for_all_users: app.routes.iter().any(|route| is_open(&route)),
         is_public: app.routes.iter().any(|route| route.access == Access::Public),
-        refusals: &refusals(ctx, app).await?,
+        refusals: &if section == AppSection::Refusals { refusals(ctx, app).await? } else { Vec::new() },
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Returns some of the open sessions, and the URL of the next ones.
+async fn open_sessions(ctx: &RequestContext<'_>, app: &App) -> Result<(Vec<AppSessionLine>, Option<String>), Failure> {
+    let after = ctx.query()?.one(AFTER)?.and_then(SessionId::parse);
+    let (sessions, next) = ctx.sealgate.store.sessions_at_app(&app.name, after, SESSIONS_PER_PAGE, ctx.now).await?;
+    let (mut names, mut lines) = (EventNames::default(), Vec::with_capacity(sessions.len()));
+    for session in sessions {
+        lines.push(AppSessionLine {
+            id: session.id.to_string(),
+            who: names.user(ctx, session.subject).await?,
+            created_at: session.created_at,
+            expires_at: session.expires_at,
+        });
+    }
+    let page = AppSection::Sessions.page(&app.name);
+    Ok((lines, next.map(|next| ctx.path(&format!("{page}?{AFTER}={next}")))))
+}
+
+/// Ends a session at the application. Also succeeds if it has already ended.
+///
+/// Ignores the id of a session at another application.
+async fn end_session(ctx: &RequestContext<'_>, console_user: &ConsoleUser, app: &App) -> Result<Response, Failure> {
+    let form = console_user.form(ctx)?;
+    let sid = form.one("end")?.and_then(SessionId::parse).ok_or(Failure::page(Problem::InvalidRequest))?;
+    if ctx.sealgate.store.app_session(sid).await?.is_some_and(|session| session.value.app == app.name) {
+        execute(ctx, console_user, Command::Session(SessionCommand::Revoke { sid })).await?;
+    }
+    Ok(Response::see_other(&visitor::done(ctx, &AppSection::Sessions.page(&app.name), Done::Session)))
 }
 
 /// Returns the rules in the order in which they decide: longer paths first. For one path, rules

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use http::{Method, StatusCode};
 
-use crate::console::{ConsoleUser, kept_form};
+use crate::console::{ConsoleUser, kept_form, user_list};
 use sealgate_admin::UserRef;
 use sealgate_config::{App, LoginAccount};
 use sealgate_core::web::context::RequestContext;
@@ -14,15 +14,22 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::user::User;
+use sealgate_domain::user_list::{UserList, UserQuery};
 use sealgate_gateway::{Asker, ExplainedToken, Explanation, explain};
 use sealgate_pages::console::{
-    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
+    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice, UserLine,
 };
 use sealgate_pages::html;
 use sealgate_store::StoreError;
 
 /// Path of the page. The query parameters `url` and `user` fill in the form.
 pub(super) const PAGE: &str = "/console/check";
+
+/// Maximum number of users that a search shows.
+const MAX_CHOICES: usize = 10;
+
+/// Maximum length of a search text, in characters.
+const MAX_SEARCH_LENGTH: usize = 200;
 
 /// Maximum length of a URL, in bytes.
 const MAX_URL_LENGTH: usize = 2000;
@@ -33,7 +40,17 @@ const MAX_TOKEN_LENGTH: usize = 16 * 1024;
 /// Shows the form (GET), or the result of a check (POST). A check changes nothing.
 pub(super) async fn check_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method == Method::POST {
-        let input = Input::read(&console_user.form(ctx)?)?;
+        let form = console_user.form(ctx)?;
+        let mut input = Input::read(&form)?;
+        if let Some(chosen) = form.one("choose")? {
+            chosen.clone_into(&mut input.user);
+            return Ok(show(ctx, console_user, &input, None, None));
+        }
+        if form.has("find") {
+            let (choices, total) = find_users(ctx, &input.user).await?;
+            let form = CheckForm { found: Some((&choices, total)), ..input.form(None) };
+            return Ok(show_form(ctx, console_user, &form, None));
+        }
         return Ok(match check(ctx, &input).await? {
             Ok(outcome) => show(ctx, console_user, &input, None, Some(&outcome)),
             Err(fault) => show(ctx, console_user, &input, Some(fault), None),
@@ -73,7 +90,7 @@ impl Input {
 
     fn form(&self, fault: Option<CheckField>) -> CheckForm<'_> {
         let Self { url, method, user, level, address, .. } = self;
-        CheckForm { url, method, user, level, address, fault }
+        CheckForm { url, method, user, level, address, fault, found: None }
     }
 }
 
@@ -84,13 +101,30 @@ fn show(
     fault: Option<CheckField>,
     outcome: Option<&AccessOutcome>,
 ) -> Response {
-    let page = CheckAccessPage {
-        inside: console_user.inside(ctx),
-        csrf: &console_user.csrf(ctx),
-        form: &input.form(fault),
-        outcome,
-    };
+    show_form(ctx, console_user, &input.form(fault), outcome)
+}
+
+fn show_form(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &CheckForm<'_>,
+    outcome: Option<&AccessOutcome>,
+) -> Response {
+    let page = CheckAccessPage { inside: console_user.inside(ctx), csrf: &console_user.csrf(ctx), form, outcome };
     Response::page(StatusCode::OK, html(&page), None)
+}
+
+/// Returns the first users that match the text, and the number of all.
+async fn find_users(ctx: &RequestContext<'_>, text: &str) -> Result<(Vec<UserChoice>, usize), Failure> {
+    let search: String = text.chars().take(MAX_SEARCH_LENGTH).collect();
+    let query = UserQuery { search, limit: MAX_CHOICES, ..UserQuery::default() };
+    let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
+    let now = ctx.now;
+    let selection = list.with(move |list: &UserList| list.select(&query, now)).await?;
+    let lines = user_list::lines(ctx, &selection.users).await?;
+    let choice =
+        |line: UserLine| UserChoice { sign_in_name: line.user.sign_in_name().to_owned(), name: line.user.name };
+    Ok((lines.into_iter().map(choice).collect(), selection.total))
 }
 
 /// Explains the request, or returns the field with an error.
@@ -166,7 +200,7 @@ fn is_absolute(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
 }
 
-async fn find(ctx: &RequestContext<'_>, user_ref: &UserRef) -> Result<Option<User>, StoreError> {
+pub(super) async fn find(ctx: &RequestContext<'_>, user_ref: &UserRef) -> Result<Option<User>, StoreError> {
     let store = &ctx.sealgate.store;
     match user_ref {
         UserRef::Sub(sub) => store.user(*sub).await,

@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}`: settings, secrets and deletion of one client.
+//! `/console/clients/{client_id}` and its sections: settings, secrets and deletion of one client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,29 +9,33 @@ use super::actions::{Action, ClientAction};
 use super::confirmation::{Question, Target};
 use super::form::own_redirect_uri;
 use super::owners::Owners;
-use super::{confirmation, form, kept_form};
-use crate::console::{ConsoleUser, last_segment};
+use super::{check_access, client_grants, confirmation, form, kept_form};
+use crate::console::{ConsoleUser, last_segment, segment_before_last};
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
 use sealgate_admin::answer::ShownSecret;
-use sealgate_admin::arguments::SecretExpiry;
+use sealgate_admin::arguments::{SecretExpiry, Setting};
 use sealgate_admin::client_settings::ClientSettings;
-use sealgate_admin::command::{ClientCommand, Command, SecretCommand};
-use sealgate_admin::{Answer, CommandContext, CommandError};
+use sealgate_admin::command::{ClientCommand, Command, GrantCommand, GrantsOf, SecretCommand};
+use sealgate_admin::{Answer, CommandContext, CommandError, UserRef};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assertion_source::{AssertionSource, ClientJwks};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
-use sealgate_domain::client::{Client, ClientId, MAX_SECRETS};
+use sealgate_domain::client::{Client, ClientId, ConsentRule, MAX_SECRETS};
 use sealgate_domain::client_rules;
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::shown_client::{ClientPart, ShownClient};
-use sealgate_pages::console::{ClientForm, ClientPage, ClientRefusal, ConfirmDetail, ConfirmLabel, GuardedChange};
+use sealgate_pages::console::{
+    ClientForm, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ConfirmDetail, ConfirmLabel,
+    GuardedChange,
+};
 use sealgate_pages::{Done, Problem, html};
 
 /// Times for which the previous secret can stay valid, in seconds. The form offers these choices.
@@ -46,9 +50,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(&client.id)).await? {
             return resume(ctx, console_user, &client, &form).await;
         }
-        let result = submission::take_result(ctx, &console_user.visitor, &page_of(&client.id)).await?;
-        return show(ctx, console_user, &client, &ClientNotes { result: Some(&result), ..ClientNotes::default() })
-            .await;
+        return show_section(ctx, console_user, &client, ClientSection::Settings).await;
     }
     let form = console_user.form(ctx)?;
     if client.from_configuration {
@@ -62,7 +64,7 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
     if action == ClientAction::Approve
         && let Some(changed) = changed_since(&client, &form)?
     {
-        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await;
+        return show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::of(action.section()) }).await;
     }
     if action == ClientAction::SetKeys
         && let Some(page) = refused_keys(ctx, console_user, &client, &form).await?
@@ -81,16 +83,59 @@ pub(super) async fn client_page(ctx: &RequestContext<'_>, console_user: &Console
         ClientAction::RemoveSecret => remove_secret(ctx, console_user, &client, &form).await,
         ClientAction::SetKeys => set_keys(ctx, console_user, &client, &form).await,
         ClientAction::UseSecret => use_secret(ctx, console_user, &client, &form).await,
-        ClientAction::Disable => command(ctx, console_user, ClientCommand::Disable(id.into()), Done::ClientState).await,
-        ClientAction::Enable => command(ctx, console_user, ClientCommand::Enable(id.into()), Done::ClientState).await,
+        ClientAction::Disable => {
+            command(ctx, console_user, action, ClientCommand::Disable(id.into()), Done::ClientState).await
+        }
+        ClientAction::Enable => {
+            command(ctx, console_user, action, ClientCommand::Enable(id.into()), Done::ClientState).await
+        }
         ClientAction::Approve => approve(ctx, console_user, &client, &form).await,
         ClientAction::RevokeApproval => {
-            command(ctx, console_user, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
+            command(ctx, console_user, action, ClientCommand::RevokeApproval(id.into()), Done::ClientState).await
         }
-        ClientAction::Level => set_level(ctx, console_user, id, &form).await,
+        ClientAction::Level => set_level(ctx, console_user, &id, &form).await,
         ClientAction::Logout => set_logout(ctx, console_user, &client, &form).await,
-        ClientAction::Delete => command(ctx, console_user, ClientCommand::Delete(id.into()), Done::ClientDeleted).await,
+        ClientAction::SetRules => set_rules(ctx, console_user, &client, &form).await,
+        ClientAction::EndGrant => {
+            client_grants::end(ctx, console_user, &client, &form).await?;
+            let page = ClientSection::Grants.page(client.id.path_segment());
+            Ok(Response::see_other(&visitor::done(ctx, &page, Done::Withdrawn)))
+        }
+        ClientAction::EndGrants => {
+            execute(ctx, console_user, Command::Grant(GrantCommand::RevokeAll(GrantsOf::of_client(id)))).await?;
+            let page = ClientSection::Grants.page(client.id.path_segment());
+            Ok(Response::see_other(&visitor::done(ctx, &page, Done::Client)))
+        }
+        ClientAction::Delete => {
+            command(ctx, console_user, action, ClientCommand::Delete(id.into()), Done::ClientDeleted).await
+        }
     }
+}
+
+/// Shows a section of the client's page other than the first. Its forms go to the client's own URL.
+pub(super) async fn section_page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    section: ClientSection,
+) -> Result<Response, Failure> {
+    let client = console_user.client(ctx, ClientId::from_path_segment(segment_before_last(ctx))).await?;
+    let is_form = matches!(section, ClientSection::Secrets | ClientSection::Danger);
+    if !section.fits(&client) || (is_form && !console_user.may_change(&client)) {
+        return Err(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound));
+    }
+    show_section(ctx, console_user, &client, section).await
+}
+
+/// Shows a section with the result of the form that redirected to it, if there is one.
+async fn show_section(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    section: ClientSection,
+) -> Result<Response, Failure> {
+    let page = section.page(client.id.path_segment());
+    let result = submission::take_result(ctx, &console_user.visitor, &page).await?;
+    show(ctx, console_user, client, &ClientNotes { result: Some(&result), ..ClientNotes::of(section) }).await
 }
 
 /// Returns the question about an action that is always confirmed. [`save`] asks by itself.
@@ -100,7 +145,8 @@ fn simple_question<'a>(
     form: &Params,
 ) -> Result<Option<Question<'a>>, Failure> {
     let change = match action {
-        ClientAction::Save | ClientAction::Logout => return Ok(None),
+        ClientAction::Save | ClientAction::Logout | ClientAction::SetRules | ClientAction::EndGrant => return Ok(None),
+        ClientAction::EndGrants => GuardedChange::EndGrants,
         ClientAction::Rotate => GuardedChange::RotateSecret,
         ClientAction::AddSecret => GuardedChange::AddSecret,
         ClientAction::RemoveSecret => GuardedChange::RemoveSecret,
@@ -113,7 +159,8 @@ fn simple_question<'a>(
         ClientAction::Level => GuardedChange::SetLevel(chosen_level(form)?),
         ClientAction::Delete => GuardedChange::DeleteClient,
     };
-    let question = Question::new(change, Target::client(client, page_of(&client.id)));
+    let section = action.section().page(client.id.path_segment());
+    let question = Question::new(change, Target::client(client, page_of(&client.id)).from_section(section));
     Ok(Some(match action {
         ClientAction::Approve => {
             let uris = |uris: &[RedirectUri]| uris.iter().map(|uri| uri.as_str().to_owned()).collect();
@@ -152,10 +199,11 @@ async fn approve(
     let context = command_context(ctx, console_user);
     let changed = admin::approve_client(&context, &client.id, &seen).await.map_err(failure_of)?;
     if changed.is_empty() {
-        return Ok(Response::see_other(&visitor::done(ctx, &page_of(&client.id), Done::ClientState)));
+        let page = ClientSection::Rules.page(client.id.path_segment());
+        return Ok(Response::see_other(&visitor::done(ctx, &page, Done::ClientState)));
     }
     let client = console_user.client(ctx, Some(client.id.clone())).await?;
-    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::default() }).await
+    show(ctx, console_user, &client, &ClientNotes { changed, ..ClientNotes::of(ClientSection::Rules) }).await
 }
 
 /// Shows a form that was kept while the user signed in again.
@@ -181,7 +229,7 @@ async fn resume(
     }
     match simple_question(client, action, form)? {
         Some(question) if changed.is_empty() => Ok(confirmation::page(ctx, console_user, form, &question)),
-        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::default() }).await,
+        _ => show(ctx, console_user, client, &ClientNotes { changed, ..ClientNotes::of(action.section()) }).await,
     }
 }
 
@@ -264,14 +312,15 @@ async fn with_new_secret(
 ) -> Result<Response, Failure> {
     let work = Box::pin(async {
         if is_further && client.working_secrets(ctx.now).count() >= MAX_SECRETS {
-            let notes = ClientNotes { refused: Some(ClientRefusal::TooManySecrets), ..ClientNotes::default() };
+            let refused = Some(ClientRefusal::TooManySecrets);
+            let notes = ClientNotes { refused, ..ClientNotes::of(ClientSection::Secrets) };
             return Ok(Effect::Refused(show(ctx, console_user, client, &notes).await?));
         }
         let Answer::Client(changed) = execute(ctx, console_user, Command::Client(command)).await? else {
             return Err(Failure::Internal);
         };
         let ShownSecret(secret) = changed.client_secret.ok_or(Failure::Internal)?;
-        Ok(Effect::Done { page: page_of(&client.id), secret: Some(secret) })
+        Ok(Effect::Done { page: ClientSection::Secrets.page(client.id.path_segment()), secret: Some(secret) })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
 }
@@ -297,7 +346,7 @@ async fn remove_secret(
 ) -> Result<Response, Failure> {
     let secret = form.one("secret")?.ok_or(Failure::page(Problem::InvalidRequest))?.to_owned();
     let remove = SecretCommand::Remove { client: client.id.clone().into(), secret };
-    command(ctx, console_user, ClientCommand::Secret(remove), Done::Client).await
+    command(ctx, console_user, ClientAction::RemoveSecret, ClientCommand::Secret(remove), Done::Client).await
 }
 
 /// Returns the page with the reason why the typed keys cannot be used, if there is one.
@@ -312,7 +361,7 @@ async fn refused_keys(
         return Ok(None);
     }
     let refused = Some(ClientRefusal::UnusableKeys);
-    let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::default() };
+    let notes = ClientNotes { refused, typed_keys: Some(typed), ..ClientNotes::of(ClientSection::Secrets) };
     show(ctx, console_user, client, &notes).await.map(Some)
 }
 
@@ -329,7 +378,7 @@ async fn set_keys(
         return Err(invalid);
     }
     let settings = Box::new(ClientSettings::of_jwks(jwks));
-    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::SetKeys, &client.id, settings).await
 }
 
 /// Replaces the client's public keys by a secret.
@@ -355,12 +404,12 @@ fn chosen_level(form: &Params) -> Result<AssuranceLevel, Failure> {
 async fn set_level(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
-    client: ClientId,
+    client: &ClientId,
     form: &Params,
 ) -> Result<Response, Failure> {
     let level = Some(chosen_level(form)?).filter(|level| *level > AssuranceLevel::One);
     let settings = Box::new(ClientSettings::of_level(level));
-    command(ctx, console_user, ClientCommand::Set { client: client.into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::Level, client, settings).await
 }
 
 /// Sets where the client receives logout tokens.
@@ -372,24 +421,82 @@ async fn set_logout(
 ) -> Result<Response, Failure> {
     let uri = form.one("backchannel_logout_uri")?.map(str::trim).filter(|uri| !uri.is_empty());
     if uri.is_some_and(|uri| client_rules::logout_uri(uri).is_err()) {
-        let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::default() };
+        let notes = ClientNotes { refused: Some(ClientRefusal::LogoutUri), ..ClientNotes::of(ClientSection::Rules) };
         return show(ctx, console_user, client, &notes).await;
     }
     let session_required = form.has("backchannel_logout_session_required");
     let settings = Box::new(ClientSettings::of_backchannel_logout(uri.map(str::to_owned), session_required));
-    command(ctx, console_user, ClientCommand::Set { client: client.id.clone().into(), settings }, Done::Client).await
+    set(ctx, console_user, ClientAction::Logout, &client.id, settings).await
+}
+
+/// Sets the consent rule, the limit at the token endpoint and the owner, after a confirmation.
+async fn set_rules(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    client: &Client,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let text = |name| -> Result<&str, Failure> { Ok(form.one(name)?.unwrap_or_default().trim()) };
+    let is_consent_implied = text("consent")? == "implied";
+    let (token_limit, owner) = (text("token_limit")?, text("owner")?);
+    let limit = if token_limit.is_empty() { Ok(None) } else { RateLimit::parse(token_limit).map(Some) };
+    let user = match owner {
+        "" => Ok(None),
+        owner => match UserRef::parse(owner) {
+            Some(user_ref) if check_access::find(ctx, &user_ref).await?.is_some() => Ok(Some(user_ref)),
+            _ => Err(()),
+        },
+    };
+    let (Ok(limit), Ok(user)) = (limit, user) else {
+        let rules =
+            ClientRulesForm { is_consent_implied, token_limit: token_limit.to_owned(), owner: owner.to_owned() };
+        let notes = ClientNotes {
+            refused: Some(ClientRefusal::Rules),
+            rules: Some(rules),
+            ..ClientNotes::of(ClientSection::Rules)
+        };
+        return show(ctx, console_user, client, &notes).await;
+    };
+    let owner_setting = (owner != text("shown_owner")?).then(|| user.map_or(Setting::Removed, Setting::Set));
+    if !confirmation::is_confirmed(form) {
+        let or_dash = |text: &str| vec![if text.is_empty() { "–".to_owned() } else { text.to_owned() }];
+        let consent = if is_consent_implied { "implied" } else { "ask" };
+        let section = ClientSection::Rules.page(client.id.path_segment());
+        let target = Target::client(client, page_of(&client.id)).from_section(section);
+        let question = Question::new(GuardedChange::SetClientRules, target).with(details([
+            (ConfirmLabel::ConsentRule, vec![consent.to_owned()]),
+            (ConfirmLabel::TokenLimit, or_dash(token_limit)),
+            (ConfirmLabel::Owner, or_dash(owner)),
+        ]));
+        return Ok(confirmation::page(ctx, console_user, form, &question));
+    }
+    let consent = if is_consent_implied { ConsentRule::Implied } else { ConsentRule::Ask };
+    let settings = Box::new(ClientSettings::of_rules(consent, limit, owner_setting));
+    set(ctx, console_user, ClientAction::SetRules, &client.id, settings).await
+}
+
+async fn set(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    action: ClientAction,
+    client: &ClientId,
+    settings: Box<ClientSettings>,
+) -> Result<Response, Failure> {
+    let change = ClientCommand::Set { client: client.clone().into(), settings };
+    command(ctx, console_user, action, change, Done::Client).await
 }
 
 async fn command(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
+    action: ClientAction,
     command: ClientCommand,
     done: Done,
 ) -> Result<Response, Failure> {
     execute(ctx, console_user, Command::Client(command)).await?;
     let page = match done {
         Done::ClientDeleted => "/console/clients".to_owned(),
-        _ => format!("/console/clients/{}", last_segment(ctx)),
+        _ => action.section().page(last_segment(ctx)),
     };
     Ok(Response::see_other(&visitor::done(ctx, &page, done)))
 }
@@ -426,10 +533,14 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
 /// Content of a client's page in addition to the stored client.
 #[derive(Default)]
 pub(super) struct ClientNotes<'a> {
+    /// Section to show.
+    section: ClientSection,
     /// Result of the form that redirected to this page.
     result: Option<&'a ShownResult>,
     /// Reason why the form changed nothing.
     refused: Option<ClientRefusal>,
+    /// Form with the rules as typed, after a refusal.
+    rules: Option<ClientRulesForm>,
     /// Keys as typed, after a refusal.
     typed_keys: Option<&'a str>,
     /// Parts that have changed since the page with the form was shown, so that the form changed
@@ -437,9 +548,15 @@ pub(super) struct ClientNotes<'a> {
     changed: Vec<ClientPart>,
 }
 
-/// Returns the path of a client's page.
+impl ClientNotes<'_> {
+    fn of(section: ClientSection) -> Self {
+        Self { section, ..Self::default() }
+    }
+}
+
+/// Returns the path of a client's page, which receives the forms of all sections.
 pub(super) fn page_of(client: &ClientId) -> String {
-    format!("/console/clients/{}", client.path_segment())
+    ClientSection::Settings.page(client.path_segment())
 }
 
 /// Returns the client's public keys as formatted JSON. Empty if it has none.
@@ -448,6 +565,11 @@ fn jwks_of(client: &Client) -> String {
         Some(AssertionSource::Jwks(jwks)) => serde_json::to_string_pretty(jwks.as_value()).unwrap_or_default(),
         _ => String::new(),
     }
+}
+
+/// Formats a limit as the form sends it.
+fn limit_text(limit: RateLimit) -> String {
+    limit.requests().map_or_else(|| "none".to_owned(), |requests| requests.to_string())
 }
 
 async fn show(
@@ -467,11 +589,25 @@ async fn page(
     notes: &ClientNotes<'_>,
 ) -> Result<Response, Failure> {
     let owner = Owners::default().of(ctx, client).await?;
+    let (grants, next) = match notes.section {
+        ClientSection::Grants => client_grants::lines(ctx, client).await?,
+        _ => (Vec::new(), None),
+    };
+    let stored_rules = || ClientRulesForm {
+        is_consent_implied: client.consent == ConsentRule::Implied,
+        token_limit: client.token_limit.map(limit_text).unwrap_or_default(),
+        owner: match &owner {
+            Some(ClientOwner::Active { name, .. } | ClientOwner::WithoutAccess { name, .. }) => name.clone(),
+            Some(ClientOwner::Deleted) | None => String::new(),
+        },
+    };
+    let rules = notes.rules.clone().unwrap_or_else(stored_rules);
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
         csrf: &console_user.csrf(ctx),
         client,
+        section: notes.section,
         form,
         may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
@@ -486,6 +622,9 @@ async fn page(
         changed: &notes.changed,
         seen: &ShownClient::of(client).to_string(),
         owner: owner.as_ref(),
+        rules: &rules,
+        grants: &grants,
+        next: next.as_deref(),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
 }

@@ -9,6 +9,7 @@ use crate::console::ConsoleUser;
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
+use sealgate_core::tokens::clients::OWN_CLIENT;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -16,9 +17,10 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
     Client, ClientDecision, ClientDetails, ClientId, ClientSecret, ClientState, ClientType, ConsentRule,
 };
+use sealgate_domain::client_rules;
 use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::secret::Secret;
-use sealgate_pages::console::{ClientForm, ClientsPage, NewClientPage};
+use sealgate_pages::console::{ClientFault, ClientField, ClientForm, ClientsPage, NewClientPage};
 use sealgate_pages::html;
 use sealgate_store::AddOutcome;
 
@@ -68,18 +70,58 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
     }
     let form = console_user.form(ctx)?;
     let typed = form::read(&form, None)?;
-    let checked = match form::check(&typed, |uri| console_user.may_register(ctx, uri, None)) {
-        Ok(checked) => checked,
-        Err(faults) => return Ok(show(ctx, console_user, &ClientForm { faults, ..typed })),
+    let checked = form::check(&typed, |uri| console_user.may_register(ctx, uri, None));
+    let id = chosen_id(console_user, &typed);
+    let wrong_id = ClientFault { field: ClientField::Id, uri: None };
+    let (id, checked) = match (id, checked) {
+        (Ok(id), Ok(checked)) => (id, checked),
+        (id, checked) => {
+            let faults = id.err().map(|()| wrong_id).into_iter().chain(checked.err().unwrap_or_default()).collect();
+            return Ok(show(ctx, console_user, &ClientForm { faults, ..typed }));
+        }
     };
-    submission::once(ctx, &console_user.visitor, &form, Box::pin(add(ctx, console_user, checked))).await
+    let work = Box::pin(async {
+        match add(ctx, console_user, id, checked).await? {
+            Some(effect) => Ok(effect),
+            None => {
+                let typed = ClientForm { faults: vec![wrong_id], ..typed };
+                Ok(Effect::Refused(show(ctx, console_user, &typed)))
+            }
+        }
+    });
+    submission::once(ctx, &console_user.visitor, &form, work).await
 }
 
-async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidForm) -> Result<Effect, Failure> {
+/// Returns the identifier that an administrator has chosen for a new client. `None` for a random one.
+///
+/// Developers cannot choose one: a name of another application would mislead the readers of the audit
+/// log.
+fn chosen_id(console_user: &ConsoleUser, form: &ClientForm) -> Result<Option<ClientId>, ()> {
+    if form.id.is_empty() {
+        return Ok(None);
+    }
+    let id = ClientId::parse(&form.id).filter(|_| console_user.is_administrator());
+    // The path of the client's page must not be that of the form for a new client.
+    let id = id.filter(|id| client_rules::check_id(id).is_ok() && id.as_str() != "new" && id.as_str() != OWN_CLIENT);
+    id.map(Some).ok_or(())
+}
+
+/// Registers the client. Returns `None` if another client has the chosen identifier.
+async fn add(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    chosen: Option<ClientId>,
+    sound: ValidForm,
+) -> Result<Option<Effect>, Failure> {
+    let is_chosen = chosen.is_some();
+    let id = match chosen {
+        Some(id) => id,
+        None => ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?,
+    };
     let secret = (sound.client_type == ClientType::Confidential).then(|| Secret::from_random(&ctx.random::<32>()));
     let client_secret = |secret: &Secret| ClientSecret { hash: secret.hash(), created_at: ctx.now, expires_at: None };
     let client = Client {
-        id: ClientId::parse(Secret::from_random(&ctx.random::<16>()).expose()).ok_or(Failure::Internal)?,
+        id,
         name: sound.name,
         client_type: sound.client_type,
         auth_method: sound.auth_method,
@@ -113,10 +155,10 @@ async fn add(ctx: &RequestContext<'_>, console_user: &ConsoleUser, sound: ValidF
         from_configuration: false,
     };
     if ctx.sealgate.store.add_client(&client).await? == AddOutcome::Exists {
-        return Err(Failure::Internal);
+        return if is_chosen { Ok(None) } else { Err(Failure::Internal) };
     }
     ctx.sealgate.audit.note(console_user.event(ctx, AuditKind::ClientRegistered).with_client(&client.id));
-    Ok(Effect::Done { page: client::page_of(&client.id), secret })
+    Ok(Some(Effect::Done { page: client::page_of(&client.id), secret }))
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &ClientForm) -> Response {

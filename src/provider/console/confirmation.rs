@@ -53,17 +53,24 @@ pub(super) fn of_roles(
 pub(super) struct Target<'a> {
     pub(super) name: &'a str,
     pub(super) identifier: &'a str,
-    /// Path of the page with the form, without the issuer's prefix.
+    /// Path that receives the form, without the issuer's prefix.
     pub(super) page: String,
+    /// Path of the page with the form, if it is another one.
+    pub(super) section: Option<String>,
 }
 
 impl<'a> Target<'a> {
     pub(super) fn user(user: &'a User, page: String) -> Self {
-        Self { name: &user.name, identifier: user.sign_in_name(), page }
+        Self { name: &user.name, identifier: user.sign_in_name(), page, section: None }
     }
 
     pub(super) fn client(client: &'a Client, page: String) -> Self {
-        Self { name: &client.name, identifier: client.id.as_str(), page }
+        Self { name: &client.name, identifier: client.id.as_str(), page, section: None }
+    }
+
+    /// Sets the path of the page with the form.
+    pub(super) fn from_section(self, section: String) -> Self {
+        Self { section: Some(section), ..self }
     }
 }
 
@@ -158,7 +165,7 @@ pub(super) fn page(
         clients: &question.clients,
         fields: &fields,
         action: &target.page,
-        cancel: &target.page,
+        cancel: target.section.as_ref().unwrap_or(&target.page),
     };
     Response::page(StatusCode::OK, html(&page), None)
 }

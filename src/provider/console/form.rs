@@ -31,6 +31,7 @@ pub(super) struct ValidForm {
 /// Returns the initial form: a confidential client with the scopes `openid`, `profile` and `email`.
 pub(super) fn empty() -> ClientForm {
     ClientForm {
+        id: String::new(),
         name: String::new(),
         description: String::new(),
         public: false,
@@ -51,6 +52,7 @@ pub(super) fn from_client(client: &Client, own: &str) -> ClientForm {
         uris.iter().map(RedirectUri::as_str).filter(|uri| *uri != own).collect::<Vec<_>>().join("\n")
     };
     ClientForm {
+        id: String::new(),
         name: client.name.clone(),
         description: client.details.description.clone().unwrap_or_default(),
         public: client.is_public(),
@@ -74,6 +76,7 @@ pub(super) fn read(form: &Params, client_type: Option<ClientType>) -> Result<Cli
         None => form.one("type")? == Some("public"),
     };
     Ok(ClientForm {
+        id: text("client_id")?,
         name: text("name")?,
         description: text("description")?,
         public,

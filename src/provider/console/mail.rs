@@ -79,7 +79,7 @@ async fn ask_to_delete(
         None => None,
     };
     let (name, identifier) = user.as_ref().map_or(("", ""), |user| (user.name.as_str(), user.sign_in_name()));
-    let target = Target { name, identifier, page: PAGE.to_owned() };
+    let target = Target { name, identifier, page: PAGE.to_owned(), section: None };
     Ok(confirmation::page(ctx, console_user, form, &Question::new(GuardedChange::DeleteMail(mail.kind), target)))
 }
 

@@ -18,9 +18,11 @@ mod audit_filters;
 mod bulk;
 mod check_access;
 mod client;
+mod client_grants;
 mod client_test;
 mod clients;
 mod confirmation;
+mod edit_app;
 mod form;
 mod groups;
 mod invite;
@@ -55,6 +57,7 @@ use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::user::{Subject, User};
+use sealgate_pages::console::{AppSection, ClientSection, UserSection};
 use sealgate_pages::{Inside, Problem};
 use sealgate_store::UserRule;
 
@@ -65,11 +68,13 @@ pub(super) enum Area {
     Clients,
     NewClient,
     Client,
+    ClientSection(ClientSection),
     ClientTest,
     ClientTestCallback,
     Users,
     NewUser,
     User,
+    UserSection(UserSection),
     Bulk,
     Invite,
     Groups,
@@ -78,7 +83,9 @@ pub(super) enum Area {
     Mail,
     MailTemplates,
     Apps,
-    App,
+    App(AppSection),
+    EditApp,
+    EditRule,
     NewApp,
     CheckAccess,
     Settings,
@@ -92,19 +99,21 @@ impl Area {
     /// clients, and user managers only the users that they manage.
     fn readers(self) -> ConsoleRoles {
         match self {
+            Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
+            Self::ClientSection(ClientSection::Grants) => ConsoleRoles::READERS,
             // The overview leads developers to their clients, and user managers to their users.
             Self::Overview => ConsoleRoles::ANY,
-            Self::Clients | Self::Client => ConsoleRoles::CLIENT_READERS,
+            Self::Clients | Self::Client | Self::ClientSection(_) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
             Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite | Self::NewApp => ConsoleRoles::ADMINISTRATORS,
-            Self::Users | Self::User | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Invite | Self::NewApp | Self::EditApp | Self::EditRule => ConsoleRoles::ADMINISTRATORS,
+            Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
             Self::Keys
             | Self::Mail
             | Self::MailTemplates
             | Self::Apps
-            | Self::App
+            | Self::App(_)
             | Self::CheckAccess
             | Self::Settings
             | Self::Audit
@@ -123,8 +132,10 @@ impl Area {
             Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
             | Self::Clients
+            | Self::ClientSection(_)
             | Self::ClientTestCallback
             | Self::Users
+            | Self::UserSection(_)
             | Self::Invite
             | Self::Groups
             | Self::Group
@@ -132,7 +143,9 @@ impl Area {
             | Self::Mail
             | Self::MailTemplates
             | Self::Apps
-            | Self::App
+            | Self::App(_)
+            | Self::EditApp
+            | Self::EditRule
             | Self::NewApp
             | Self::Settings
             | Self::Audit
@@ -153,11 +166,13 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Clients => clients::clients_page(ctx, &console_user).await,
         Area::NewClient => clients::register(ctx, &console_user).await,
         Area::Client => client::client_page(ctx, &console_user).await,
+        Area::ClientSection(section) => client::section_page(ctx, &console_user, section).await,
         Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
         Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
         Area::Users => user_list::users_page(ctx, &console_user).await,
         Area::NewUser => users::add(ctx, &console_user).await,
         Area::User => user::user_page(ctx, &console_user).await,
+        Area::UserSection(section) => user::section_page(ctx, &console_user, section).await,
         Area::Bulk => bulk::bulk(ctx, &console_user).await,
         Area::Invite => invite::invite_page(ctx, &console_user).await,
         Area::Groups => groups::groups_page(ctx, &console_user).await,
@@ -166,7 +181,9 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Mail => mail::mail_page(ctx, &console_user).await,
         Area::MailTemplates => mail::templates_page(ctx, &console_user),
         Area::Apps => Ok(app::apps_page(ctx, &console_user).await),
-        Area::App => app::app_page(ctx, &console_user).await,
+        Area::App(section) => app::app_page(ctx, &console_user, section).await,
+        Area::EditApp => edit_app::edit_page(ctx, &console_user).await,
+        Area::EditRule => edit_app::rule_page(ctx, &console_user).await,
         Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
         Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
         Area::Settings => settings::settings_page(ctx, &console_user).await,
@@ -378,4 +395,9 @@ fn page_after_sign_in(ctx: &RequestContext<'_>) -> String {
 /// Returns the last segment of the request's path.
 fn last_segment<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
     ctx.head.uri.path().rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns the segment before the last one: the identifier in the path of a section.
+fn segment_before_last<'c>(ctx: &'c RequestContext<'_>) -> &'c str {
+    ctx.head.uri.path().rsplit('/').nth(1).unwrap_or_default()
 }

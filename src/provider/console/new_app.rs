@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use http::{Method, StatusCode};
 
 use crate::console::users::groups;
-use crate::console::{ConsoleUser, kept_form};
+use crate::console::{ConsoleUser, edit_app, kept_form};
 use sealgate_config::{Config, NewApp, Protected};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -29,15 +29,43 @@ const MAX_FAULTS: usize = 20;
 /// Shows the form (GET), or the section with the result of its check (POST).
 pub(super) async fn new_app_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method == Method::POST {
-        let input = read(&console_user.form(ctx)?)?;
+        let form = console_user.form(ctx)?;
+        let input = read(&form)?;
+        if let Some(path) = edit_app::editable_file(ctx) {
+            return add(ctx, console_user, &path, &input, &form).await;
+        }
         let result = check(ctx, &input).await;
-        return Ok(show(ctx, console_user, &input, Some(&result)));
+        return Ok(show(ctx, console_user, &input, Some(&result), None));
     }
     let input = match kept_form::take(ctx, console_user, PAGE).await? {
         Some(form) => read(&form)?,
         None => NewAppForm::default(),
     };
-    Ok(show(ctx, console_user, &input, None))
+    let seen = match edit_app::editable_file(ctx) {
+        Some(path) => edit_app::read(&path).await.ok().map(|file| file.digest()),
+        None => None,
+    };
+    Ok(show(ctx, console_user, &input, None, seen.as_deref()))
+}
+
+/// Shows the change of the file of applications, or saves it if it is confirmed.
+async fn add(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    path: &Path,
+    input: &NewAppForm,
+    form: &Params,
+) -> Result<Response, Failure> {
+    let seen = form.one("seen")?;
+    let Ok(file) = edit_app::read(path).await else {
+        return Ok(show(ctx, console_user, input, Some(&NewAppResult::Unreadable), seen));
+    };
+    match new_app(ctx, input) {
+        Some(app) if !edit_app::is_socket(&app.upstream) => {
+            edit_app::confirm(ctx, console_user, path, edit_app::addition(file, &app), form).await
+        }
+        _ => Ok(show(ctx, console_user, input, Some(&NewAppResult::Input), seen)),
+    }
 }
 
 fn read(form: &Params) -> Result<NewAppForm, Failure> {
@@ -56,6 +84,7 @@ fn show(
     console_user: &ConsoleUser,
     form: &NewAppForm,
     result: Option<&NewAppResult>,
+    seen: Option<&str>,
 ) -> Response {
     let file = ctx.sealgate.config.file.as_deref().unwrap_or(Path::new("sealgate.toml"));
     let page = NewAppPage {
@@ -63,27 +92,31 @@ fn show(
         csrf: &console_user.csrf(ctx),
         form,
         result,
+        seen,
         file: &file.display().to_string(),
     };
     Response::page(StatusCode::OK, html(&page), None)
 }
 
-async fn check(ctx: &RequestContext<'_>, form: &NewAppForm) -> NewAppResult {
+/// Returns the application of the form, or `None` if a field is invalid.
+fn new_app(ctx: &RequestContext<'_>, form: &NewAppForm) -> Option<NewApp> {
     let NewAppForm { host, upstream, name, title, .. } = form;
     let is_text = |text: &str| text.chars().count() <= MAX_LENGTH && !text.chars().any(char::is_control);
     let are_texts = [host, upstream, name, title].iter().all(|text| is_text(text));
-    let Some(groups) = groups(&form.groups).filter(|_| are_texts && !host.is_empty() && !upstream.is_empty()) else {
-        return NewAppResult::Input;
-    };
+    let groups = groups(&form.groups).filter(|_| are_texts && !host.is_empty() && !upstream.is_empty())?;
     let target = Protected::new(host, upstream);
     let used_names: Vec<&str> = ctx.sealgate.config.apps.iter().map(|app| app.name.as_str()).collect();
-    let app = NewApp {
+    Some(NewApp {
         name: if name.is_empty() { target.name(&used_names) } else { name.clone() },
         title: (!title.is_empty()).then(|| title.clone()),
         host: target.host,
         upstream: target.upstream,
         groups: groups.into_iter().collect(),
-    };
+    })
+}
+
+async fn check(ctx: &RequestContext<'_>, form: &NewAppForm) -> NewAppResult {
+    let Some(app) = new_app(ctx, form) else { return NewAppResult::Input };
     let section = app.section();
     let Some(file) = ctx.sealgate.config.file.clone() else { return NewAppResult::Unreadable };
     let text = section.clone();

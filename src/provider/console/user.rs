@@ -1,4 +1,5 @@
-//! `/console/users/{sub}`: groups, roles, sessions, second factors and access of one user.
+//! `/console/users/{sub}` and its sections: profile, groups, roles, sessions, second factors and access of one
+//! user.
 
 use http::{Method, StatusCode};
 
@@ -11,7 +12,10 @@ use crate::console::confirmation::{Question, Target};
 use crate::console::membership::Membership;
 use crate::console::user_profile::Profile;
 use crate::console::users::new_password;
-use crate::console::{ConsoleUser, confirmation, kept_form, last_segment, membership, owners, user_list, user_profile};
+use crate::console::{
+    ConsoleUser, confirmation, kept_form, last_segment, membership, owners, segment_before_last, user_list,
+    user_profile,
+};
 use crate::links::reset;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
@@ -36,7 +40,7 @@ use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Subject, User};
 use sealgate_pages::console::{
-    GuardedChange, ResetState, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage,
+    GuardedChange, ResetState, UserAppLogins, UserFactors, UserField, UserInvitation, UserPage, UserSection,
 };
 use sealgate_pages::{AppLoginFault, Done, Problem, html};
 
@@ -47,8 +51,7 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         if let Some(form) = kept_form::take(ctx, console_user, &page_of(user.sub)).await? {
             return resume(ctx, console_user, &user, &form).await;
         }
-        let result = submission::take_result(ctx, &console_user.visitor, &page_of(user.sub)).await?;
-        return show(ctx, console_user, &user, &UserNotes { result: Some(&result), ..UserNotes::default() }).await;
+        return show_section(ctx, console_user, &user, UserSection::Profile).await;
     }
     if !console_user.may_change_user(ctx, &user) {
         return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
@@ -63,7 +66,8 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
     if let Some(change) = simple_change(action)
         && !confirmation::is_confirmed(&form)
     {
-        return Ok(confirmation::page(ctx, console_user, &form, &question(ctx, console_user, &user, change).await?));
+        let question = question(ctx, console_user, &user, change, action.section()).await?;
+        return Ok(confirmation::page(ctx, console_user, &form, &question));
     }
     match action {
         UserAction::Save => membership::save(ctx, console_user, &user, &form).await,
@@ -75,35 +79,58 @@ pub(super) async fn user_page(ctx: &RequestContext<'_>, console_user: &ConsoleUs
         UserAction::Delete => delete(ctx, console_user, &user, &form).await,
         UserAction::Disable => {
             owners::disable_if_chosen(ctx, console_user, user.sub, &form).await?;
-            run(ctx, console_user, &user, UserCommand::Disable(user_ref.into()), Done::User).await
+            run(ctx, console_user, &user, action, UserCommand::Disable(user_ref.into()), Done::User).await
         }
         UserAction::Revoke => {
-            run(ctx, console_user, &user, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await
+            run(ctx, console_user, &user, action, UserCommand::Revoke(user_ref.into()), Done::UserRevoked).await
         }
-        UserAction::Enable => run(ctx, console_user, &user, UserCommand::Enable(user_ref), Done::User).await,
+        UserAction::Enable => run(ctx, console_user, &user, action, UserCommand::Enable(user_ref), Done::User).await,
         UserAction::ResetPassword => reset_password(ctx, console_user, &user, &form).await,
         UserAction::SendResetLink => send_reset_link(ctx, console_user, &user).await,
         UserAction::ResendInvitation => {
             let resend = UserCommand::ResendInvitation { user: user_ref, print_link: false };
-            run(ctx, console_user, &user, resend, Done::UserInvited).await
+            run(ctx, console_user, &user, action, resend, Done::UserInvited).await
         }
         UserAction::WithdrawInvitation => {
             let withdraw = UserCommand::RevokeInvitation(user_ref);
-            run(ctx, console_user, &user, withdraw, Done::InvitationWithdrawn).await
+            run(ctx, console_user, &user, action, withdraw, Done::InvitationWithdrawn).await
         }
         UserAction::UnblockFactors => {
             let unblock = UserCommand::UnblockFactors(user_ref);
-            run(ctx, console_user, &user, unblock, Done::User).await
+            run(ctx, console_user, &user, action, unblock, Done::User).await
         }
         UserAction::SetAppLogin => set_app_login(ctx, console_user, &user, &form).await,
         UserAction::ResetFactors => {
             let work = Box::pin(async {
                 let link = reset_factors(ctx, console_user, user.sub).await?;
-                Ok(Effect::Done { page: page_of(user.sub), secret: Some(link) })
+                Ok(Effect::Done { page: UserSection::Security.page(user.sub), secret: Some(link) })
             });
             submission::once(ctx, &console_user.visitor, &form, work).await
         }
     }
+}
+
+/// Shows a section of the user's page other than the first. Its forms go to the user's own URL.
+pub(super) async fn section_page(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    section: UserSection,
+) -> Result<Response, Failure> {
+    let user = console_user.user(ctx, segment_before_last(ctx)).await?;
+    let user = user.filter(|user| section != UserSection::Danger || console_user.may_change_user(ctx, user));
+    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    show_section(ctx, console_user, &user, section).await
+}
+
+/// Shows a section with the result of the form that redirected to it, if there is one.
+async fn show_section(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    user: &User,
+    section: UserSection,
+) -> Result<Response, Failure> {
+    let result = submission::take_result(ctx, &console_user.visitor, &section.page(user.sub)).await?;
+    show(ctx, console_user, user, &UserNotes { result: Some(&result), section, ..UserNotes::default() }).await
 }
 
 /// Returns the change that an action makes and that is always confirmed. The forms with groups, roles
@@ -132,8 +159,10 @@ async fn question<'a>(
     console_user: &ConsoleUser,
     user: &'a User,
     change: GuardedChange,
+    section: UserSection,
 ) -> Result<Question<'a>, Failure> {
-    let question = Question::new(change, Target::user(user, page_of(user.sub)));
+    let target = Target::user(user, page_of(user.sub)).from_section(section.page(user.sub));
+    let question = Question::new(change, target);
     Ok(match change {
         GuardedChange::DeleteUser | GuardedChange::DisableUser if console_user.is_administrator() => {
             Question { clients: owners::clients_of(ctx, user.sub).await?, ..question }
@@ -195,7 +224,7 @@ async fn resume(
         UserAction::SaveProfile => profile.question(user),
         action if action.is_for_others() && is_own(console_user, user) => None,
         action => match simple_change(action) {
-            Some(change) => Some(question(ctx, console_user, user, change).await?),
+            Some(change) => Some(question(ctx, console_user, user, change, action.section()).await?),
             None => None,
         },
     };
@@ -205,6 +234,7 @@ async fn resume(
     let notes = UserNotes {
         typed: (action == UserAction::Save).then_some(&typed),
         profile: (action == UserAction::SaveProfile).then_some(&profile),
+        section: action.section(),
         ..UserNotes::default()
     };
     show(ctx, console_user, user, &notes).await
@@ -255,7 +285,11 @@ async fn end_access(
     if is_theirs {
         execute(ctx, console_user, command).await?;
     }
-    Ok(back(ctx, user, done))
+    let section = match kind {
+        AccessKind::Session | AccessKind::AppSession => UserSection::Sessions,
+        AccessKind::Client | AccessKind::AppPassword | AccessKind::AppLogin => UserSection::Applications,
+    };
+    Ok(back(ctx, user, section, done))
 }
 
 /// Sets the user's name and password at an application.
@@ -278,23 +312,25 @@ async fn set_app_login(
     };
     if let Some(fault) = fault {
         let typed = TypedAppLogin { app, username, fault: Some(fault) };
-        return show(ctx, console_user, user, &UserNotes { app_login: typed, ..UserNotes::default() }).await;
+        let section = UserSection::Applications;
+        return show(ctx, console_user, user, &UserNotes { app_login: typed, section, ..UserNotes::default() }).await;
     }
     let (user_ref, app, username) = (UserRef::Sub(user.sub), app.to_owned(), username.to_owned());
     let set = AppLoginCommand::Set { user: user_ref, app, username, password: password.into() };
     execute(ctx, console_user, Command::AppLogin(set)).await?;
-    Ok(back(ctx, user, Done::User))
+    Ok(back(ctx, user, UserSection::Applications, Done::User))
 }
 
 async fn run(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     user: &User,
+    action: UserAction,
     command: UserCommand,
     done: Done,
 ) -> Result<Response, Failure> {
     execute(ctx, console_user, Command::User(command)).await?;
-    Ok(back(ctx, user, done))
+    Ok(back(ctx, user, action.section(), done))
 }
 
 async fn reset_password(
@@ -307,7 +343,7 @@ async fn reset_password(
         let password = new_password(ctx);
         let set = UserCommand::SetPassword { user: UserRef::Sub(user.sub), password: password.clone().into() };
         execute(ctx, console_user, Command::User(set)).await?;
-        Ok(Effect::Done { page: page_of(user.sub), secret: Some(password) })
+        Ok(Effect::Done { page: UserSection::Security.page(user.sub), secret: Some(password) })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
 }
@@ -327,21 +363,23 @@ async fn send_reset_link(
     reset::mail_link(ctx, user).await?;
     let event = console_user.event(ctx, AuditKind::PasswordResetAsked).for_subject(user.sub);
     ctx.sealgate.audit.note(event.with_detail("link mailed"));
-    Ok(back(ctx, user, Done::ResetLinkSent))
+    Ok(back(ctx, user, UserSection::Security, Done::ResetLinkSent))
 }
 
-/// Returns the path of a user's page.
+/// Returns the path of a user's page, which receives the forms of all sections.
 pub(super) fn page_of(user: Subject) -> String {
-    format!("/console/users/{user}")
+    UserSection::Profile.page(user)
 }
 
-fn back(ctx: &RequestContext<'_>, user: &User, done: Done) -> Response {
-    Response::see_other(&visitor::done(ctx, &page_of(user.sub), done))
+fn back(ctx: &RequestContext<'_>, user: &User, section: UserSection, done: Done) -> Response {
+    Response::see_other(&visitor::done(ctx, &section.page(user.sub), done))
 }
 
 /// Content of a user's page in addition to the stored user.
 #[derive(Default)]
 pub(super) struct UserNotes<'a> {
+    /// Section to show.
+    pub(super) section: UserSection,
     /// Result of the form that redirected to this page.
     pub(super) result: Option<&'a ShownResult>,
     /// Input of the form, shown instead of the stored groups and roles.
@@ -373,8 +411,10 @@ pub(super) async fn show(
     // The secret is a new password or an enrolment link. Only a link contains `://`.
     let is_link = |secret: &&str| secret.contains("://");
     let own_session = is_own(console_user, user).then_some(console_user.visitor.session.value.id);
-    let accesses = AccessRows::find(ctx, user.sub, &page_of(user.sub), own_session).await?;
-    let may_set_login = console_user.is_administrator() && !is_own(console_user, user);
+    let section = notes.section;
+    let accesses = AccessRows::find(ctx, user.sub, &section.page(user.sub), own_session, kinds(section)).await?;
+    let may_set_login =
+        section == UserSection::Applications && console_user.is_administrator() && !is_own(console_user, user);
     let apps = if may_set_login { apps_with_login(ctx, user) } else { Vec::new() };
     let managed: Vec<&str> = console_user.managed.iter().map(String::as_str).collect();
     let app_logins = UserAppLogins {
@@ -387,6 +427,7 @@ pub(super) async fn show(
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
         csrf: &console_user.csrf(ctx),
         user,
+        section,
         own: is_own(console_user, user),
         may_change: console_user.may_change_user(ctx, user),
         managed: &managed,
@@ -408,6 +449,15 @@ pub(super) async fn show(
         faults: notes.faults,
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))
+}
+
+/// Returns the kinds of open accesses that the section shows.
+fn kinds(section: UserSection) -> &'static [AccessKind] {
+    match section {
+        UserSection::Sessions => &[AccessKind::Session, AccessKind::AppSession],
+        UserSection::Applications => &[AccessKind::Client, AccessKind::AppPassword, AccessKind::AppLogin],
+        UserSection::Profile | UserSection::Security | UserSection::Danger => &[],
+    }
 }
 
 /// Returns the name and title of each application for which a user name and password can be stored.

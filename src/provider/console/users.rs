@@ -77,7 +77,7 @@ fn resume(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -
     Ok(match change {
         Some(change) => {
             let identifier = if typed.email.is_empty() { &typed.username } else { &typed.email };
-            let target = Target { name: &typed.name, identifier, page: NEW.to_owned() };
+            let target = Target { name: &typed.name, identifier, page: NEW.to_owned(), section: None };
             confirmation::page(ctx, console_user, form, &Question::new(change, target))
         }
         None => show(ctx, console_user, &typed, &[]),
@@ -131,7 +131,7 @@ async fn add_user(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &P
         return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults)));
     };
     let names = NewNames { email, username };
-    let target = Target { name: &typed.name, identifier: names.sign_in_name(), page: NEW.to_owned() };
+    let target = Target { name: &typed.name, identifier: names.sign_in_name(), page: NEW.to_owned(), section: None };
     if let Some(change) = confirmation::of_roles(ctx, None, (&typed.roles, &groups))
         && !confirmation::is_confirmed(form)
     {

@@ -2,8 +2,6 @@
 //!
 //! The token is accepted only in the `Authorization` header.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 
 use crate::request::ProviderRequest as _;
@@ -18,6 +16,7 @@ use sealgate_domain::oauth::claims::{UserClaims, UserInfo};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::secret::SecretHash;
+use sealgate_system::read_mostly::LocalRef;
 
 const INVALID: Refusal = Refusal::new(ErrorCode::InvalidToken, "The access token is invalid, expired or revoked.");
 const TWICE: Refusal = Refusal::invalid_request("The access token must be sent in the Authorization header only.");
@@ -54,7 +53,7 @@ pub(crate) async fn userinfo_endpoint(ctx: &RequestContext<'_>) -> Result<Respon
 }
 
 /// Returns the presented token and its verified content.
-async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, Arc<Bearer>), Failure> {
+async fn presented<'c>(ctx: &'c RequestContext<'_>) -> Result<(&'c str, LocalRef<Bearer>), Failure> {
     let token = ctx.bearer()?;
     // RFC 6750 §2: a request must send the token in one place only. A token in the query would also
     // appear in logs and histories.

@@ -1,4 +1,5 @@
-//! Counts for the console's overview. They read whole tables, so requests must not make them.
+//! Counts for the console's overview, which read whole tables, so requests must not make them; and
+//! the sessions at an application, which a request reads in parts.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +7,20 @@ use crate::format::record;
 use crate::format::table::{self, Table};
 use crate::{Loaded, Store, StoreError};
 use sealgate_domain::client::Client;
-use sealgate_domain::session::AppSession;
+use sealgate_domain::session::{AppSession, SessionId};
+use sealgate_domain::time::UnixTime;
 
 /// Number of records per read.
 const PAGE: usize = 256;
 
 /// Maximum number of application sessions, and of clients, that are read.
 const MAX_READ: usize = 100_000;
+
+/// Maximum number of application sessions that one request reads.
+const MAX_READ_PER_REQUEST: usize = 5000;
+
+/// Sessions at an application, and the position after which to continue.
+pub type SessionsAtApp = (Vec<AppSession>, Option<SessionId>);
 
 /// Numbers of records, for the console's overview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +62,46 @@ impl Store {
         })
         .await?;
         Ok(counts)
+    }
+
+    /// Returns up to `limit` valid sessions at an application, with ids greater than `after`. The second
+    /// part is the id after which to continue, if there may be more.
+    ///
+    /// Reads at most [`MAX_READ_PER_REQUEST`] sessions, so that the result may be short although there are
+    /// more.
+    ///
+    /// # Errors
+    /// Returns the store's error.
+    pub async fn sessions_at_app(
+        &self,
+        app: &str,
+        after: Option<SessionId>,
+        limit: usize,
+        now: UnixTime,
+    ) -> Result<SessionsAtApp, StoreError> {
+        let (mut found, mut count, mut last) = (Vec::new(), 0, None);
+        let mut after = after.map(table::app_session);
+        while count < MAX_READ_PER_REQUEST {
+            let rows = self.engine.scan(&table::all(Table::AppSession), after.as_deref(), PAGE).await?;
+            let is_last = rows.len() < PAGE;
+            count += rows.len();
+            for (key, bytes) in rows {
+                after = Some(key.clone());
+                let Ok(loaded) = record::decode::<AppSession>(&key, bytes) else { continue };
+                let session = loaded.value;
+                last = Some(session.id);
+                if session.app == app && now < session.expires_at {
+                    found.push(session);
+                    if found.len() == limit {
+                        return Ok((found, last));
+                    }
+                }
+            }
+            if is_last {
+                return Ok((found, None));
+            }
+        }
+        Ok((found, last))
     }
 
     /// Calls a function for each readable record of a table, up to [`MAX_READ`].

@@ -1,6 +1,7 @@
 //! The program's log: lines on standard error, written by a separate thread.
 //!
-//! A caller appends a line to a buffer of fixed size and continues. The thread writes the buffer
+//! A caller appends a line to a buffer of fixed size and continues. A line of the access log goes to a
+//! small buffer of the caller's thread. The thread writes the buffer
 //! with few system calls: if the buffer contains only lines of the access log, the thread waits a
 //! few milliseconds for more lines. If the reader blocks, for instance journald on a full disk,
 //! lines are lost, but no request waits. Lines that do not fit are dropped, counted
@@ -11,10 +12,11 @@
 
 mod access;
 mod exit;
+mod filter;
 mod queue;
 
 use std::env;
-use std::fmt::{Arguments, Display};
+use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
@@ -23,12 +25,14 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{FilterFn, filter_fn};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format;
+use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::access::{ACCESS, AccessLines};
+use self::filter::ChangeableFilter;
 use self::queue::{LogQueue, Priority};
 use sealgate_config::{Log, LogFormat};
 
@@ -55,25 +59,26 @@ pub fn start(log: &Log) -> Result<SetFilter, String> {
         format!("cannot start the log's thread: {error}; raise TasksMax= or LimitNPROC= of the unit (ulimit -u)")
     })?;
     let writer = LineWriter { queue: Arc::clone(&queue), prefixed: is_journal(io::stderr()) };
-    let lines = tracing_subscriber::fmt().with_writer(writer).with_ansi(colours).with_env_filter(filter);
-    let (started, set_filter): (_, SetFilter) = match log.format {
+    let lines = fmt::layer().with_writer(writer).with_ansi(colours);
+    let changeable = ChangeableFilter::new(filter);
+    let filters = changeable.clone();
+    let started = match log.format {
         LogFormat::Text => {
-            let lines = lines.event_format(AccessLines(format())).with_filter_reloading();
-            let handle = lines.reload_handle();
-            let started = lines.finish().with(unconditional_filter()).try_init();
-            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+            let lines = lines.event_format(AccessLines(format()));
+            registry().with(lines).with(filters).with(unconditional_filter()).try_init()
         }
         LogFormat::Json => {
-            let lines = lines.json().flatten_event(true).with_filter_reloading();
-            let handle = lines.reload_handle();
-            let started = lines.finish().with(unconditional_filter()).try_init();
-            (started, Box::new(move |filter| set(filter, |filter| handle.reload(filter))))
+            let lines = lines.json().flatten_event(true);
+            registry().with(lines).with(filters).with(unconditional_filter()).try_init()
         }
     };
     started.map_err(|error| format!("cannot start the log: {error}"))?;
     // `try_init` succeeds only once, so `LOG` is empty.
     let _ = LOG.set(queue);
-    Ok(set_filter)
+    Ok(Box::new(move |filter| {
+        changeable.set(EnvFilter::try_new(filter).map_err(|error| error.to_string())?);
+        Ok(())
+    }))
 }
 
 /// Returns a filter that applies in addition to the configured filter.
@@ -99,11 +104,6 @@ fn is_ours(target: &str) -> bool {
     target
         .strip_prefix("sealgate")
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('_'))
-}
-
-fn set<E: Display>(filter: &str, reload: impl FnOnce(EnvFilter) -> Result<(), E>) -> Result<(), String> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
-    reload(filter).map_err(|error| error.to_string())
 }
 
 /// Returns the number of lines dropped since the previous call.

@@ -1,4 +1,8 @@
 //! Log buffer of fixed size, with one writer thread.
+//!
+//! Each thread has a small buffer of its own for lines of the access log, so that requests on different
+//! threads do not write to the same memory. The lines of a thread keep their order. Lines of different
+//! threads may be a few milliseconds out of order.
 
 use std::io::{self, Write};
 use std::mem;
@@ -6,6 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use thread_local::ThreadLocal;
+
+/// Size of the buffer of each thread, as a fraction of the whole buffer (1 / `OWN_FRACTION`).
+const OWN_FRACTION: usize = 16;
 /// Fraction of the buffer (1 / `RESERVED_FRACTION`) that only warnings and errors may use, so that
 /// the access log cannot displace them.
 const RESERVED_FRACTION: usize = 8;
@@ -27,6 +35,8 @@ pub(super) enum Priority {
 /// Bounded buffer whose content a thread writes to a sink.
 pub(super) struct LogQueue {
     state: Mutex<State>,
+    /// Lines of each thread. A thread that holds its lock does not wait for `state`.
+    of_threads: ThreadLocal<Mutex<Vec<u8>>>,
     /// Signalled when the writer must wake up, or must write without waiting for more lines.
     filled: Condvar,
     /// Signalled when all lines are written.
@@ -50,8 +60,13 @@ struct State {
 impl LogQueue {
     /// Creates a queue of `capacity` bytes and starts the thread that writes it to `sink`.
     pub(super) fn start(sink: impl Write + Send + 'static, capacity: usize) -> io::Result<Arc<Self>> {
-        let queue =
-            Arc::new(Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), capacity });
+        let queue = Arc::new(Self {
+            state: Mutex::default(),
+            of_threads: ThreadLocal::new(),
+            filled: Condvar::new(),
+            drained: Condvar::new(),
+            capacity,
+        });
         let writing = Arc::clone(&queue);
         thread::Builder::new().name("log".to_owned()).spawn(move || writing.write_to(sink))?;
         Ok(queue)
@@ -63,9 +78,19 @@ impl LogQueue {
 
     /// Appends a line, or drops and counts it if the buffer is full. Never waits for the reader.
     pub(super) fn append(&self, prefix: &[u8], line: &[u8], priority: Priority) {
+        if priority == Priority::Deferred && self.append_to_own(prefix, line) {
+            return;
+        }
         let reserved = if priority == Priority::Urgent { 0 } else { self.capacity / RESERVED_FRACTION };
         let room = self.capacity - reserved;
         let mut state = self.state();
+        {
+            // Keeps the order of the lines of this thread, unless the buffer is full.
+            let mut own = self.own();
+            if state.waiting.len() + own.len() <= self.capacity - self.capacity / RESERVED_FRACTION {
+                state.waiting.append(&mut own);
+            }
+        }
         if state.waiting.len() + prefix.len() + line.len() > room {
             state.unreported += 1;
             state.dropped += 1;
@@ -79,6 +104,33 @@ impl LogQueue {
         if mem::take(&mut state.idle) || wakes {
             self.filled.notify_one();
         }
+    }
+
+    /// Appends a line to the buffer of this thread. Returns whether it had room.
+    fn append_to_own(&self, prefix: &[u8], line: &[u8]) -> bool {
+        let mut own = self.own();
+        if own.len() + prefix.len() + line.len() > self.capacity / OWN_FRACTION {
+            return false;
+        }
+        let is_first = own.is_empty();
+        own.extend_from_slice(prefix);
+        own.extend_from_slice(line);
+        drop(own);
+        // The writer empties all buffers together. So only the first line may have to wake it.
+        if is_first && mem::take(&mut self.state().idle) {
+            self.filled.notify_one();
+        }
+        true
+    }
+
+    fn own(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.of_threads.get_or_default().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether no line waits. The caller holds the lock of `state`.
+    fn is_empty(&self, state: &State) -> bool {
+        let is_empty = |own: &Mutex<Vec<u8>>| own.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        state.waiting.is_empty() && self.of_threads.iter().all(is_empty)
     }
 
     pub(super) fn take_dropped(&self) -> u64 {
@@ -104,7 +156,7 @@ impl LogQueue {
         let mut lines = Vec::new();
         loop {
             let mut state = self.state();
-            while state.waiting.is_empty() {
+            while self.is_empty(&state) {
                 state.idle = true;
                 self.drained.notify_all();
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +165,9 @@ impl LogQueue {
             state = gathered.unwrap_or_else(PoisonError::into_inner).0;
             state.urgent = false;
             mem::swap(&mut lines, &mut state.waiting);
+            for own in &self.of_threads {
+                lines.append(&mut own.lock().unwrap_or_else(PoisonError::into_inner));
+            }
             drop(state);
             let written = sink.write_all(&lines);
             lines.clear();

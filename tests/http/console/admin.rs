@@ -98,7 +98,7 @@ async fn an_administrator_manages_a_users_groups_password_sessions_and_access() 
     press(&anna, &path, &[("action", "save"), ("groups", "")]).await;
     assert_eq!((of_ben().await.groups, of_ben().await.roles), ([].into(), [].into()));
 
-    let page = anna.get(&path).await;
+    let page = anna.get(&format!("{path}/sessions")).await;
     let session = page.text().split("name=\"end\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     press(&anna, &path, &[("end", &session)]).await;
     assert_login(&ben.open("/account").await);

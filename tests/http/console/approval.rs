@@ -58,7 +58,8 @@ async fn an_administrators_approval_of_a_developers_client_counts() {
     let (id, path) = of_ben(&ben).await;
     assert!(!vouched_for(&provider, &id).await);
     let page = ben.get(&path).await;
-    assert!(page.text().contains("Not approved") && !page.text().contains("client-approve"), "{page:?}");
+    assert!(page.text().contains("Not approved") && !page.text().contains("/rules\""), "{page:?}");
+    assert_eq!(ben.get(&format!("{path}/rules")).await.status, 403);
     assert!(ben.get("/console/clients").await.text().contains("Not approved"));
     // An action whose button is not shown is rejected.
     for action in ["approve", "revoke-approval"] {
@@ -187,7 +188,7 @@ async fn a_developer_cannot_enable_a_client_that_an_administrator_disabled() {
         press(&anna, &path, &[("action", "disable")]).await;
         press(&ben, &path, &[("action", "disable")]).await;
         assert_eq!(kept().await, Some(Authority::Administrator(provider.anna.sub)));
-        let page = ben.get(&path).await;
+        let page = ben.get(&format!("{path}/danger")).await;
         assert!(page.text().contains("Only an administrator can enable it again"), "{page:?}");
         assert!(!page.text().contains("client-enable"));
         assert_eq!(press(&ben, &path, &[("action", "enable")]).await.status, 403);

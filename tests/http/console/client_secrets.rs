@@ -18,6 +18,7 @@ async fn a_developer_adds_a_second_secret_with_an_expiry_and_removes_the_first()
     };
     // The only secret cannot be removed.
     let only = stored(&provider, &id).await.unwrap().secrets[0].id();
+    let page = ben.get(&format!("{path}/secrets")).await;
     assert!(page.text().contains(&only) && !page.text().contains("value=\"remove-secret\""), "{page:?}");
     press(&ben, &path, &[("action", "remove-secret"), ("secret", &only)]).await.assert_error_page();
     for odd in ["-1", "1", "366", "99999999999999999999", "x", ""] {
@@ -30,7 +31,7 @@ async fn a_developer_adds_a_second_secret_with_an_expiry_and_removes_the_first()
     assert_eq!((secrets.len(), secrets[0].expires_at, secrets[1].expires_at), (2, None, Some(end)));
     assert!(works(&first).await && works(&second).await);
     // The secret is shown once, and there is no third one.
-    assert_eq!(element(&ben.get(&path).await, "new-secret"), None);
+    assert_eq!(element(&ben.get(&format!("{path}/secrets")).await, "new-secret"), None);
     let page = press(&ben, &path, &[("action", "add-secret"), ("lifetime_days", "0")]).await;
     assert!(page.text().contains("secrets-full"), "{page:?}");
     for unknown in ["", "0123456789ab"] {

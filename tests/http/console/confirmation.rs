@@ -90,7 +90,7 @@ async fn forms_without_a_confirmation_need_a_sign_in_of_the_last_five_minutes() 
     let provider = provider().await;
     let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
     let user = format!("/console/users/{}", provider.ben.sub);
-    let page = anna.get(&user).await;
+    let page = anna.get(&format!("{user}/sessions")).await;
     let session = page.text().split("name=\"end\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let new_user = csrf_of(&anna.get("/console/users/new").await);
     let new_client = csrf_of(&ben.get("/console/clients/new").await);

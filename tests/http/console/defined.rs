@@ -30,9 +30,11 @@ async fn the_page_of_a_defined_client_names_the_file_and_has_no_forms() {
         assert_eq!(list.text().matches(badge).count(), 1, "{list:?}");
         let page = anna.get(&format!("/console/clients/shop?lang={language}")).await;
         assert!(page.text().contains(badge) && page.text().contains("id=\"client-configured\""), "{page:?}");
-        for button in ["client-save", "client-rotate", "client-level-save", "client-disable", "client-delete"] {
-            assert!(!page.text().contains(button), "{button}");
+        assert!(!page.text().contains("client-save"), "{page:?}");
+        for section in ["secrets", "rules", "danger"] {
+            assert_eq!(anna.get(&format!("/console/clients/shop/{section}")).await.status, 404, "{section}");
         }
+        assert_eq!(anna.get("/console/clients/shop/connect").await.status, 200);
         let test_page = anna.get(&format!("/console/try/shop?lang={language}")).await;
         assert!(
             !test_page.text().contains("client-test-on") && test_page.text().contains("/console/callback"),

@@ -35,14 +35,14 @@ async fn events(provider: &Provider, kind: AuditKind) -> Vec<AuditEvent> {
 async fn factors_are_on_the_users_page_and_the_strongest_is_in_the_list() {
     let provider = with_factors().await;
     let anna = signed_in(&provider, ANNA).await;
-    let page = anna.get(&page_of(provider.ben.sub)).await;
+    let page = anna.get(&format!("{}/security", page_of(provider.ben.sub))).await;
     for told in
         ["Telefon &#60;b&#62;", "Authenticator app", "Blue key", "Security key", "Never used", "7 recovery codes"]
     {
         assert!(page.text().contains(told), "{told}: {page:?}");
     }
     assert!(page.text().contains("id=\"user-unblock-factors\""), "{page:?}");
-    let own = anna.get(&page_of(provider.anna.sub)).await;
+    let own = anna.get(&format!("{}/security", page_of(provider.anna.sub))).await;
     assert!(own.text().contains("This user signs in with only a password."), "{own:?}");
     assert!(!own.text().contains("user-reset-factors"), "nobody shuts themselves out");
 
@@ -72,14 +72,14 @@ async fn a_reset_is_confirmed_and_its_link_shown_once() {
     assert!(link.starts_with(&format!("{ISSUER}/oauth/enrolment?token=")), "{link}");
     assert!(page.text().contains("until they set up a new one with the link"), "{page:?}");
     assert!(!has_factors(&provider).await);
-    let again = anna.get(&path).await;
+    let again = anna.get(&format!("{path}/security")).await;
     assert!(element(&again, "enrolment-link").is_none() && !again.text().contains("token="), "{again:?}");
     assert_login(&ben.open("/account").await);
     assert!(anna.get("/console/users").await.text().contains("Waiting for the link"));
 
     provider.clock.set(provider.clock.now().plus(Duration::from_hours(24)));
     let anna = signed_in(&provider, ANNA).await;
-    assert!(anna.get(&path).await.text().contains("the link has expired"));
+    assert!(anna.get(&format!("{path}/security")).await.text().contains("the link has expired"));
 
     let by = Actor::Administrator(provider.anna.sub);
     let removed = events(&provider, AuditKind::FactorRemoved).await;

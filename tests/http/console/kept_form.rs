@@ -209,7 +209,7 @@ async fn a_form_that_cannot_be_kept_leads_back_to_the_page() {
     let login = sent_late(&provider, &anna, &user_page(&provider), &[("action", "disable"), ("x", &large)]).await;
     assert_eq!(kept(&provider), 0);
     let page = anna.sign_in(&login, ANNA).await;
-    assert!(!is_confirmation(&page) && page.text().contains("user-reset-password"), "{page:?}");
+    assert!(!is_confirmation(&page) && page.text().contains("user-save-profile"), "{page:?}");
     provider.wait(LATE);
     anna.post(&user_page(&provider), &[("csrf", "x"), ("action", "disable")]).await.assert_error_page();
     assert_eq!(kept(&provider), 0);
@@ -219,7 +219,7 @@ async fn a_form_that_cannot_be_kept_leads_back_to_the_page() {
     let anna = signed_in(&provider, ANNA).await;
     let login = sent_late(&provider, &anna, &user_page(&provider), &[("action", "disable")]).await;
     let page = anna.sign_in(&login, ANNA).await;
-    assert!(!is_confirmation(&page) && page.text().contains("user-reset-password"), "{page:?}");
+    assert!(!is_confirmation(&page) && page.text().contains("user-save-profile"), "{page:?}");
 }
 
 /// The console itself requires a sign-in of the last twelve hours. A form that is sent later is kept

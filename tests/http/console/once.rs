@@ -101,7 +101,7 @@ async fn a_secret_is_rotated_once_and_no_rotation_ends_an_overlap() {
         let reply = provider.post("/oauth/token", &[("authorization", &header)], &[("grant_type", "x")]).await;
         reply.json()["error"] == "unsupported_grant_type"
     };
-    let page = ben.get(&path).await;
+    let page = ben.get(&format!("{path}/secrets")).await;
     let day = fields(&page, &[("action", "rotate"), ("overlap_seconds", "86400"), ("sure", "yes")]);
     let second = shown_once(&ben, &path, &day, "new-secret").await;
     assert_eq!(stored(&provider, &id).await.unwrap().secrets.len(), 2);

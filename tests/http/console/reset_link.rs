@@ -19,6 +19,11 @@ fn page_of(provider: &Provider) -> String {
     format!("/console/users/{}", provider.ben.sub)
 }
 
+/// Returns the path of the section with the button.
+fn section_of(provider: &Provider) -> String {
+    format!("{}/security", page_of(provider))
+}
+
 async fn mails(provider: &Provider) -> Vec<MailMessage> {
     let due = mailbox::due(&provider.sealgate.store, provider.clock.now()).await;
     due.into_iter().map(|(_, message)| message).collect()
@@ -36,7 +41,7 @@ async fn asked(provider: &Provider) -> Vec<AuditEvent> {
 async fn a_reset_link_reaches_its_user_and_works() {
     let provider = mailing().await;
     let anna = signed_in(&provider, ANNA).await;
-    let page = anna.get(&page_of(&provider)).await;
+    let page = anna.get(&section_of(&provider)).await;
     let place = |part: &str| page.text().find(part).unwrap_or_else(|| panic!("no {part}: {page:?}"));
     assert!(place(BUTTON) < place("id=\"user-reset-password\""), "the link is the first choice");
     // A link needs no recent sign-in and no confirmation: it goes to its user only.
@@ -68,13 +73,13 @@ async fn a_reset_link_is_offered_only_where_it_would_work() {
         let provider = mailing().await;
         let anna = signed_in(&provider, ANNA).await;
         provider.change_user(provider.ben.sub, change).await;
-        assert!(!anna.get(&page_of(&provider)).await.text().contains(BUTTON));
+        assert!(!anna.get(&section_of(&provider)).await.text().contains(BUTTON));
         press(&anna, &page_of(&provider), &[("action", "send-reset-link")]).await.assert_error_page();
         assert_eq!(mails(&provider).await, []);
     }
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
-    assert!(!anna.get(&page_of(&provider)).await.text().contains(BUTTON));
+    assert!(!anna.get(&section_of(&provider)).await.text().contains(BUTTON));
     press(&anna, &page_of(&provider), &[("action", "send-reset-link")]).await.assert_error_page();
 }
 
