@@ -136,7 +136,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 70] = [
+const RELOADABLE: [&str; 72] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
