@@ -76,7 +76,7 @@ pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
+    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
     FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokenKeyUse, TokensConfig, days_left,

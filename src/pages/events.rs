@@ -149,8 +149,14 @@ impl EventLine {
 
     /// Returns whether a person other than the user performed the action.
     fn is_of_others(&self) -> bool {
-        let actor = self.event.actor;
-        matches!(actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Operator)
+        matches!(
+            self.event.actor,
+            Actor::Administrator(_)
+                | Actor::Developer(_)
+                | Actor::UserManager(_)
+                | Actor::Operator
+                | Actor::ApiToken { .. }
+        )
     }
 
     /// Returns a name whose id must be shown because the console has no page about it.
@@ -169,6 +175,7 @@ impl EventLine {
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
             Actor::Configuration => Some(t.actor_configuration()),
+            Actor::ApiToken { .. } => Some(t.actor_api_token()),
         }
     }
 
@@ -253,6 +260,8 @@ impl Words {
             AuditKind::MailChanged => self.event_mail_changed(),
             AuditKind::LogoutNotAccepted => self.event_logout_not_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+            AuditKind::ApiTokenCreated => self.event_api_token_created(),
+            AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
             AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
         }

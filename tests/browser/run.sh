@@ -61,6 +61,8 @@ per_minute = 6000
 mode = "open"
 [console]
 enabled = true
+[api]
+enabled = true
 [[console.user_manager]]
 group = "destek"
 manages = ["öğrenciler", "çalışanlar"]

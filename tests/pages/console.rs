@@ -59,6 +59,7 @@ pub(crate) fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, 
         done,
         app_passwords: true,
         app_logins: true,
+        api: true,
         once: "0nce".to_owned(),
         home: true,
     }
@@ -598,6 +599,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::SetClientRules,
         GuardedChange::EndGrants,
         GuardedChange::DeleteMail(MailKind::Notice),
+        GuardedChange::CreateApiToken,
+        GuardedChange::RemoveApiToken,
     ]) {
         let labels = [
             ConfirmLabel::GroupsAdded,
@@ -609,6 +612,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             ConfirmLabel::RedirectUrisAdded,
             ConfirmLabel::PostLogoutRedirectUrisAdded,
             ConfirmLabel::ScopesAdded,
+            ConfirmLabel::ApiScopes,
+            ConfirmLabel::ExpiresAt,
             ConfirmLabel::ConsentRule,
             ConfirmLabel::TokenLimit,
             ConfirmLabel::Owner,

@@ -2,16 +2,17 @@
 //! keys, e-mail and settings.
 
 use sealgate_config::{Access, EffectiveSetting, SettingSource};
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
-    AccessOutcome, AppChangePage, AppLine, AppPage, AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField,
-    CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem,
-    EditRuleForm, EditRuleLine, EditRulePage, ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage,
-    MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage,
-    RotationLine, RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
-    UserChoice,
+    AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
+    AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
+    CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
+    ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine, SectionLink,
+    SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart, UserChoice,
 };
 use sealgate_pages::{Done, Frame, Inside, Named, html};
 
@@ -52,7 +53,7 @@ type Pages = Vec<(String, String)>;
 
 /// Returns the pages in every state.
 pub(crate) fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
-    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages];
+    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages, api_token_pages];
     parts.iter().flat_map(|pages| pages(frame, sample)).collect()
 }
 
@@ -521,6 +522,49 @@ fn mail_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         ("console-mail-address", page(server, None, Some(""), &[])),
         ("console-mail-failed", page(server, None, Some(person), &[])),
         ("console-mail-templates", html(&templates)),
+    ]
+    .map(|(name, html)| (name.to_owned(), html))
+    .into()
+}
+
+fn api_token_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { person, csrf, .. } = sample;
+    let line = |creator: Option<(String, Option<String>)>| ApiTokenLine {
+        id: "t1".to_owned(),
+        name: person.to_owned(),
+        scopes: "users:read users:write".to_owned(),
+        last_used_at: creator.is_some().then_some(AT),
+        creator,
+        created_at: AT,
+        expires_at: AT,
+    };
+    let lines =
+        [line(Some(("u1".to_owned(), Some(person.to_owned())))), line(Some(("u2".to_owned(), None))), line(None)];
+    let page = |role, tokens: &[ApiTokenLine], faults: &[ApiTokenFault], new_token| {
+        let form = ApiTokenForm {
+            name: person.to_owned(),
+            scopes: vec![ApiScope::UsersRead],
+            days: 90,
+            faults: faults.to_vec(),
+        };
+        html(&ApiTokensPage {
+            inside: inside(frame, sample, role, None),
+            csrf,
+            tokens,
+            form: &form,
+            lifetimes: &[30, 90],
+            new_token,
+            address: "https://id.example.com/api/v1/",
+        })
+    };
+    let wrong = [ApiTokenFault::Name, ApiTokenFault::Scopes];
+    let administrator = ConsoleRole::Administrator;
+    [
+        ("console-api-tokens", page(administrator, &lines, &[], None)),
+        ("console-api-tokens-none", page(administrator, &[], &wrong, None)),
+        ("console-api-tokens-full", page(administrator, &lines, &[ApiTokenFault::TooMany], None)),
+        ("console-api-tokens-new", page(administrator, &lines, &[], Some("sealgate_api_x"))),
+        ("console-api-tokens-auditor", page(ConsoleRole::Auditor, &lines, &[], None)),
     ]
     .map(|(name, html)| (name.to_owned(), html))
     .into()

@@ -10,6 +10,7 @@
 //! The pages have modules of their own.
 
 mod actions;
+mod api_tokens;
 mod app;
 mod audit;
 mod audit_export;
@@ -90,6 +91,7 @@ pub(super) enum Area {
     Settings,
     Audit,
     AuditExport,
+    ApiTokens,
 }
 
 impl Area {
@@ -115,7 +117,8 @@ impl Area {
             | Self::CheckAccess
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRoles::READERS,
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRoles::READERS,
         }
     }
 
@@ -146,7 +149,8 @@ impl Area {
             | Self::NewApp
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRoles::ADMINISTRATORS,
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
@@ -185,6 +189,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit_export::export(ctx, &console_user).await,
+        Area::ApiTokens => api_tokens::api_tokens_page(ctx, &console_user).await,
     }
 }
 
