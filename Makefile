@@ -8,7 +8,7 @@ CARGO ?= cargo
 QUICK = architecture config engine gateway http mail mutants pages upstream webauthn
 REST = blackbox cli directory edge faults interop read_only signer
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint systemd docs fuzz bench bench-cluster bench-directory bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-api test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint systemd docs fuzz bench bench-cluster bench-directory bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-quick    formatting, lints, unit tests and tests that start no server (three minutes after the first build)"
 	@echo "make test          all tests"
 	@echo "make test-clients  third-party OpenID Connect clients"
+	@echo "make test-api      Schemathesis against the admin API"
 	@echo "make test-grpc     gRPC's Python client and server through the gateway"
 	@echo "make test-apps     DokuWiki, JupyterLab, Radicale and WsgiDAV behind the gateway, attacks on them, and login recipes"
 	@echo "make test-browser  every page in Chromium: both languages, keyboard, accessibility"
@@ -61,7 +62,7 @@ test-quick: lint
 	@.ci/install quick
 	$(CARGO) test --locked --no-fail-fast --workspace --lib --bins $(QUICK:%=--test %)
 
-test-rest: test-programs test-run test-read-only systemd test-clients test-grpc test-browser
+test-rest: test-programs test-run test-read-only systemd test-clients test-api test-grpc test-browser
 
 lint:
 	@.ci/install quick
@@ -109,6 +110,11 @@ systemd:
 test-clients:
 	@.ci/install clients
 	tests/clients/run.sh
+
+# Schemathesis, from PyPI.
+test-api:
+	@.ci/install test
+	tests/api/run.sh
 
 # gRPC's Python client and server.
 test-grpc:

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "cli/api_tokens.rs"]
+mod api_tokens;
 #[path = "cli/app_logins.rs"]
 mod app_logins;
 #[path = "cli/clients.rs"]

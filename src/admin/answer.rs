@@ -12,8 +12,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use zeroize::Zeroize;
 
+use crate::schema;
+use crate::schema::Described;
 use sealgate_core::password::foreign_scheme;
 use sealgate_domain::account_links::InvitationState;
+use sealgate_domain::api_token::{ApiScope, ApiToken, ApiTokenId};
 use sealgate_domain::app_credential::AppCredential;
 use sealgate_domain::app_password::AppPassword;
 use sealgate_domain::assertion_source::{AssertionSource, Workload};
@@ -64,6 +67,8 @@ pub enum Answer {
     Keys(KeysAnswer),
     /// Name of a user at an application.
     AppLogin(AppLoginAnswer),
+    /// A token for the admin API, and the effects of the command.
+    ApiToken(Box<ApiTokenAnswer>),
     Ended(Box<EndedAnswer>),
     Page(ListPage),
 }
@@ -195,20 +200,20 @@ pub struct LossAccepted {
     pub(super) directory: SourceName,
 }
 
-/// Defines the visible form of a record: each member with its type and value. Absent optional
-/// members are omitted.
+/// Defines the visible form of a record and its JSON Schema: each member with its type and value.
+/// Absent optional members are omitted.
 macro_rules! shown {
     ($(#[$about:meta])* $vis:vis $name:ident of $record:ident: $kept:ty {
-        $($(#[$doc:meta])* $member:ident: $type:ty = $value:expr;)*
+        $($(#[doc = $doc:literal])* $member:ident: $type:ty = $value:expr;)*
     } optional {
-        $($(#[$option_doc:meta])* $option:ident: $option_type:ty = $option_value:expr;)*
+        $($(#[doc = $option_doc:literal])* $option:ident: $option_type:ty = $option_value:expr;)*
     }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Serialize, Deserialize)]
         $vis struct $name {
-            $($(#[$doc])* pub $member: $type,)*
+            $($(#[doc = $doc])* pub $member: $type,)*
             $(
-                $(#[$option_doc])*
+                $(#[doc = $option_doc])*
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub $option: Option<$option_type>,
             )*
@@ -217,6 +222,15 @@ macro_rules! shown {
         impl From<$kept> for $name {
             fn from($record: $kept) -> Self {
                 Self { $($member: $value,)* $($option: $option_value,)* }
+            }
+        }
+
+        impl Described for $name {
+            fn schema() -> Value {
+                schema::object(vec![
+                    $((stringify!($member), <$type>::schema(), true, concat!($($doc),*)),)*
+                    $((stringify!($option), <$option_type>::schema(), false, concat!($($option_doc),*)),)*
+                ])
             }
         }
     };
@@ -515,6 +529,7 @@ pub enum Rows {
     Consents(Vec<ConsentAnswer>),
     AppPasswords(Vec<AppPasswordAnswer>),
     AppLogins(Vec<AppLoginAnswer>),
+    ApiTokens(Vec<ApiTokenAnswer>),
     Factors(Vec<FactorAnswer>),
     OpenAccesses(Vec<OpenAccess>),
     Mails(Vec<MailAnswer>),
@@ -599,6 +614,23 @@ shown! {
     }
 }
 
+shown! {
+    /// A token for the admin API, without its secret.
+    pub ApiTokenAnswer of token: ApiToken {
+        id: ApiTokenId = token.id();
+        name: String = token.name.clone();
+        scopes: BTreeSet<ApiScope> = token.scopes.clone();
+        /// Administrator who created the token. An operator created a token without a creator.
+        creator: Option<Subject> = token.creator;
+        created_at: UnixTime = token.created_at;
+        expires_at: UnixTime = token.expires_at;
+        last_used_at: Option<UnixTime> = token.last_used_at;
+    } optional {
+        /// The token itself, shown once.
+        token: ShownSecret = None;
+    }
+}
+
 /// A mail, without its content.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MailAnswer {
@@ -674,6 +706,66 @@ shown! {
         detail: Option<String> = record.event.detail;
         count: u64 = record.event.count;
     } optional {}
+}
+
+impl Described for FactorAnswer {
+    fn schema() -> Value {
+        schema::object(vec![
+            ("kind", String::schema(), true, ""),
+            ("name", <Option<String>>::schema(), true, "Name that the user chose for the factor"),
+            ("added", UnixTime::schema(), true, ""),
+            ("last_used", <Option<UnixTime>>::schema(), true, ""),
+            ("left", usize::schema(), false, "Number of unused recovery codes"),
+            ("blocked", bool::schema(), false, "Whether the factor is blocked after too many wrong codes in a row"),
+        ])
+    }
+}
+
+impl Described for MailAnswer {
+    fn schema() -> Value {
+        schema::object(vec![
+            ("id", String::schema(), true, ""),
+            ("kind", String::schema(), true, ""),
+            ("state", String::schema(), true, "waiting, given_up or sent"),
+            ("sub", Subject::schema(), false, ""),
+            ("created_at", UnixTime::schema(), true, ""),
+            ("due_at", UnixTime::schema(), false, "Time of the next attempt"),
+            ("reason", String::schema(), false, "Reason for giving up"),
+            ("attempts", u32::schema(), false, ""),
+            ("answer", String::schema(), false, "Last response of the mail server"),
+        ])
+    }
+}
+
+impl Described for KeyAnswer {
+    fn schema() -> Value {
+        schema::object(vec![
+            ("kid", String::schema(), true, "RFC 7638 thumbprint of the key"),
+            ("state", String::schema(), true, ""),
+            ("created_at", UnixTime::schema(), true, ""),
+            ("published_at", UnixTime::schema(), true, ""),
+            ("activate_at", <Option<UnixTime>>::schema(), true, "Time at which the key begins to sign"),
+            ("retire_at", <Option<UnixTime>>::schema(), true, "Time at which another key begins to sign instead"),
+            ("remove_at", <Option<UnixTime>>::schema(), true, "Time at which the key is no longer published"),
+            ("alg", String::schema(), false, "Only algorithm of the key; absent for RS256"),
+            ("holder", String::schema(), false, "Node whose own token contains the key"),
+            ("jwk", Value::schema(), false, "Public parameters of the key"),
+            ("endorsed", <Vec<Value>>::schema(), false, "Endorsements by other keys of the cluster"),
+            ("distrusted_by", <Vec<String>>::schema(), false, "Running nodes that do not trust the key"),
+        ])
+    }
+}
+
+impl Described for KeysAnswer {
+    fn schema() -> Value {
+        schema::object(vec![
+            ("keys", <Vec<KeyAnswer>>::schema(), true, "Keys, oldest first"),
+            ("begun", <Vec<String>>::schema(), false, "CKA_IDs of keys that are being generated"),
+            ("next_key_at", UnixTime::schema(), false, "Time of the next automatic key generation"),
+            ("next_rotation_at", UnixTime::schema(), false, "Time of the next automatic rotation"),
+            ("rotation_fault", String::schema(), false, "Error that prevents the automatic rotation"),
+        ])
+    }
 }
 
 /// Serialises a secret in clear.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::user_settings::NewNames;
 use crate::users::UserRef;
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::assertion_source::{ClientJwks, MAX_JWKS_LENGTH, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
@@ -25,7 +26,7 @@ use sealgate_domain::rate_limit::{RateLimit, RateLimitFault};
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Role};
+use sealgate_domain::user::{Email, Role, UserState};
 use sealgate_domain::username::Username;
 
 #[derive(Args)]
@@ -297,6 +298,20 @@ pub(super) fn text_or_empty(text: &str) -> Result<Setting<String>, &'static str>
 /// Parses a language of the pages: `tr` or `en`.
 pub fn language(tag: &str) -> Result<Language, &'static str> {
     Language::parse(tag).ok_or("write tr or en")
+}
+
+pub(super) fn api_scope(text: &str) -> Result<ApiScope, String> {
+    ApiScope::parse(text).ok_or_else(|| {
+        let known = ApiScope::ALL.map(ApiScope::as_str);
+        format!("the scopes are {}", known.join(", "))
+    })
+}
+
+pub(super) fn user_state() -> impl TypedValueParser<Value = UserState> {
+    one_of(&[
+        ("enabled", UserState::Enabled, "May sign in"),
+        ("disabled", UserState::Disabled, "Disabled in this installation"),
+    ])
 }
 
 pub(super) fn role() -> impl TypedValueParser<Value = Role> {

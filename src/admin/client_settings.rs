@@ -121,6 +121,10 @@ pub struct NewClient {
     #[arg(long, requires = "backchannel_logout_uri")]
     #[serde(default)]
     pub backchannel_logout_session_required: bool,
+    /// Further settings, which only the admin API gives.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<ClientSettings>>,
 }
 
 /// Changes to a client's settings. Settings that are not given stay unchanged.
@@ -132,104 +136,104 @@ pub struct NewClient {
 pub struct ClientSettings {
     /// Client name; users see it on the consent page
     #[arg(long)]
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// Whether the client can keep a secret. Changing to confidential generates a secret and prints
     /// it once; changing to public removes all secrets
     #[arg(long = "type", value_name = "TYPE", value_parser = arguments::client_type())]
-    pub(super) client_type: Option<ClientType>,
+    pub client_type: Option<ClientType>,
     /// Redirect URI, replacing all current ones; can be repeated
     #[arg(long = "redirect-uri", value_name = "URI")]
-    pub(super) redirect_uris: Option<Vec<String>>,
+    pub redirect_uris: Option<Vec<String>>,
     /// Post-logout redirect URI, replacing all current ones; can be repeated; '' for none
     #[arg(long = "post-logout-redirect-uri", value_name = "URI")]
-    pub(super) post_logout_redirect_uris: Option<Vec<String>>,
+    pub post_logout_redirect_uris: Option<Vec<String>>,
     /// Allowed scopes, replacing all current ones, such as "openid profile"; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
-    pub(super) scopes: Option<Vec<String>>,
+    pub scopes: Option<Vec<String>>,
     /// Scope of authorization requests without a scope, such as "openid profile email"; '' to
     /// refuse such requests
     #[arg(long, value_name = "SCOPE", value_parser = arguments::text_or_empty)]
-    pub(super) default_scope: Option<Setting<String>>,
+    pub default_scope: Option<Setting<String>>,
     /// Allowed grant types, replacing all current ones; can be repeated
     #[arg(long = "grant-type", value_name = "GRANT", value_parser = arguments::grant_type())]
-    pub(super) grant_types: Option<Vec<GrantType>>,
+    pub grant_types: Option<Vec<GrantType>>,
     /// Client authentication at the token endpoint. Changing from `private_key_jwt` to a secret generates a secret and
     /// prints it once
     #[arg(long, value_name = "METHOD", value_parser = arguments::auth_method())]
-    pub(super) auth_method: Option<AuthMethod>,
+    pub auth_method: Option<AuthMethod>,
     /// File with the client's public keys: a JWK set, a JWK, or a public key in PEM form. Changes the method to
     /// `private_key_jwt` and removes all secrets
     #[arg(long, value_name = "FILE", value_parser = arguments::jwks_file, conflicts_with_all = ["jwks_uri", "workload"])]
-    pub(super) jwks: Option<ClientJwks>,
+    pub jwks: Option<ClientJwks>,
     /// https URL of the client's key set, on a public address, instead of --jwks
     #[arg(long, value_name = "URL", conflicts_with = "workload")]
-    pub(super) jwks_uri: Option<String>,
+    pub jwks_uri: Option<String>,
     /// The client authenticates with tokens of a trusted issuer with this subject, such as
     /// k8s=system:serviceaccount:jobs:backup, instead of --jwks
     #[arg(long, value_name = "ISSUER=SUBJECT", value_parser = arguments::workload)]
-    pub(super) workload: Option<Workload>,
+    pub workload: Option<Workload>,
     /// Ask users for consent
     #[arg(long, value_name = "RULE", value_parser = arguments::consent_rule())]
-    pub(super) consent: Option<ConsentRule>,
+    pub consent: Option<ConsentRule>,
     /// Description in one sentence; '' for none
     #[arg(long, value_name = "TEXT", value_parser = arguments::text_or_empty)]
-    pub(super) description: Option<Setting<String>>,
+    pub description: Option<Setting<String>>,
     /// Home page, https; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
-    pub(super) client_uri: Option<Setting<String>>,
+    pub client_uri: Option<Setting<String>>,
     /// URL that starts a sign-in (OpenID Connect Core, section 4), https; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
-    pub(super) initiate_login_uri: Option<Setting<String>>,
+    pub initiate_login_uri: Option<Setting<String>>,
     /// Terms of use, https, linked from the consent page; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
-    pub(super) tos_uri: Option<Setting<String>>,
+    pub tos_uri: Option<Setting<String>>,
     /// Privacy policy, https, linked from the consent page; '' for none
     #[arg(long, value_name = "URL", value_parser = arguments::text_or_empty)]
-    pub(super) policy_uri: Option<Setting<String>>,
+    pub policy_uri: Option<Setting<String>>,
     /// Default `max_age` in seconds, or "none"
     #[arg(long, value_name = "SECONDS|none", value_parser = arguments::seconds_or_none)]
-    pub(super) default_max_age: Option<Setting<u64>>,
+    pub default_max_age: Option<Setting<u64>>,
     /// Seconds for which a rotated refresh token still returns the same new token, 0 to 300, or
     /// "default"
     #[arg(long, value_name = "SECONDS|default", value_parser = arguments::seconds_or_default)]
-    pub(super) refresh_retry_seconds: Option<Setting<u64>>,
+    pub refresh_retry_seconds: Option<Setting<u64>>,
     /// Requests per minute at the token endpoint, 1 to 1000000, "none" or "default"
     #[arg(long, value_name = "N|none|default", value_parser = arguments::rate_limit_or_default)]
-    pub(super) token_limit: Option<Setting<RateLimit>>,
+    pub token_limit: Option<Setting<RateLimit>>,
     /// Algorithm of the client's ID tokens, one of keys.algorithms
     #[arg(long = "id-token-signed-response-alg", value_name = "ALG", value_parser = arguments::algorithm)]
-    pub(super) id_token_alg: Option<Algorithm>,
+    pub id_token_alg: Option<Algorithm>,
     /// Required authentication level, also at each refresh: 1 password, 2 two-factor method, 3 passkey or security key,
     /// or "none"
     #[arg(long, value_name = "LEVEL|none", value_parser = arguments::level_or_none)]
-    pub(super) level: Option<Setting<AssuranceLevel>>,
+    pub level: Option<Setting<AssuranceLevel>>,
     /// Application for which the client gets tokens in its own name, without a user, and the scopes that it may
     /// request, such as "wiki=wiki:read wiki:write", replacing all current ones; can be repeated; '' for none
     #[arg(long = "service", value_name = "APP=SCOPES")]
-    pub(super) services: Option<Vec<String>>,
+    pub services: Option<Vec<String>>,
     /// Group of the client in requests in its own name, replacing all current ones; can be repeated; '' for none
     #[arg(long = "service-group", value_name = "GROUP")]
-    pub(super) service_groups: Option<Vec<String>>,
+    pub service_groups: Option<Vec<String>>,
     /// Group that the client sees with the scope groups, such as "staff" or "wiki-*", replacing all current ones; can
     /// be repeated; '' for all
     #[arg(long = "visible-group", value_name = "GROUP")]
-    pub(super) visible_groups: Option<Vec<String>>,
+    pub visible_groups: Option<Vec<String>>,
     /// Whether the client may introspect its own tokens (confidential clients only)
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(super) introspection: Option<bool>,
+    pub introspection: Option<bool>,
     /// Application whose access tokens the client may introspect too, replacing all current ones; can be repeated; ''
     /// for none
     #[arg(long = "introspection-app", value_name = "APP")]
-    pub(super) introspection_apps: Option<Vec<String>>,
+    pub introspection_apps: Option<Vec<String>>,
     /// URI that receives logout tokens when a session ends: https, or http on localhost; '' for none
     #[arg(long, value_name = "URI", value_parser = arguments::text_or_empty)]
-    pub(super) backchannel_logout_uri: Option<Setting<String>>,
+    pub backchannel_logout_uri: Option<Setting<String>>,
     /// Whether the client needs "sid" in logout tokens; they always have it
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(super) backchannel_logout_session_required: Option<bool>,
+    pub backchannel_logout_session_required: Option<bool>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
-    pub(super) owner: Option<Setting<UserRef>>,
+    pub owner: Option<Setting<UserRef>>,
 }
 
 impl<T: Clone> Setting<T> {

@@ -29,6 +29,7 @@ use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::shown_client::{ClientPart, ShownClient};
+use sealgate_domain::user::Subject;
 use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
@@ -76,7 +77,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
     let now = context.clock.now();
     let has_secret = !matches!(checked.auth_method, AuthMethod::None | AuthMethod::PrivateKeyJwt);
     let secret = has_secret.then(|| fresh_secret(context));
-    let client = Client {
+    let mut client = Client {
         id: new.id,
         name: new.name,
         client_type: new.client_type,
@@ -109,6 +110,11 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         disabled: None,
         from_configuration: false,
     };
+    if let Some(settings) = &new.settings {
+        let owner = owner_of(context, settings).await?;
+        let input = settings_input(context, client_secret(&fresh_secret(context), now), owner);
+        settings.apply(&mut client, &input).map_err(CommandError::Invalid)?;
+    }
     match context.store.add_client(&client).await? {
         AddOutcome::Added => {}
         AddOutcome::Exists => {
@@ -242,20 +248,29 @@ async fn record_change(context: &CommandContext<'_>, id: &ClientId, detail: &str
     context.record(context.event(AuditKind::ClientChanged).with_client(id).with_detail(detail)).await;
 }
 
-async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
-    let owner = match settings.owner.as_ref().and_then(Setting::value) {
-        Some(user) => Some(users::find(context, user).await?.sub),
-        None => None,
-    };
-    let (secret, now) = (fresh_secret(context), context.clock.now());
-    let means = SettingsInput {
+/// Returns the new owner that the settings name.
+async fn owner_of(context: &CommandContext<'_>, settings: &ClientSettings) -> Result<Option<Subject>, CommandError> {
+    match settings.owner.as_ref().and_then(Setting::value) {
+        Some(user) => Ok(Some(users::find(context, user).await?.sub)),
+        None => Ok(None),
+    }
+}
+
+fn settings_input<'a>(context: &CommandContext<'a>, secret: ClientSecret, owner: Option<Subject>) -> SettingsInput<'a> {
+    SettingsInput {
         algorithms: context.algorithms,
         apps: context.apps,
         trusted_issuers: context.trusted_issuers,
-        secret: client_secret(&secret, now),
+        decision: ClientDecision { by: context.authority, at: secret.created_at },
+        secret,
         owner,
-        decision: ClientDecision { by: context.authority, at: now },
-    };
+    }
+}
+
+async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSettings) -> Result<Answer, CommandError> {
+    let owner = owner_of(context, settings).await?;
+    let secret = fresh_secret(context);
+    let means = settings_input(context, client_secret(&secret, context.clock.now()), owner);
     let outcome = Mutex::new(None);
     let change = |client: &mut Client| {
         let mut next = client.clone();

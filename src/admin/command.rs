@@ -21,6 +21,7 @@ use super::{arguments, user_settings};
 use crate::import::Import;
 use crate::users::UserRef;
 use crate::{execute, import};
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::GrantId;
@@ -28,6 +29,8 @@ use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::{SourceLink, SourceName};
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::{Email, User, UserState, plain_letters};
+use sealgate_domain::username::Username;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
 ///
@@ -63,6 +66,9 @@ pub enum Command {
     /// The gateway signs the user in to such an application.
     #[command(subcommand)]
     AppLogin(AppLoginCommand),
+    /// Manage tokens for the admin API
+    #[command(subcommand)]
+    ApiToken(ApiTokenCommand),
     /// List, retry and delete mails
     #[command(skip)]
     Mail(MailCommand),
@@ -93,7 +99,7 @@ impl Command {
     /// `next` of the previous page.
     pub fn cursor_mut(&mut self) -> Option<&mut Option<String>> {
         match self {
-            Self::User(UserCommand::List { after } | UserCommand::Export { after, .. })
+            Self::User(UserCommand::List { after, .. } | UserCommand::Export { after, .. })
             | Self::Client(ClientCommand::List { after })
             | Self::Session(SessionCommand::List { after, .. })
             | Self::Grant(GrantCommand::List { after, .. })
@@ -189,8 +195,12 @@ pub enum UserCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// List all users
+    /// List all users, or those that match all given filters
     List {
+        /// Filter
+        #[command(flatten)]
+        #[serde(default, skip_serializing_if = "UserListFilter::is_empty")]
+        filter: UserListFilter,
         /// Last user of the previous page
         #[arg(skip)]
         after: Option<String>,
@@ -239,6 +249,76 @@ pub enum UserCommand {
     ResetFactors(UserRef),
     /// Unblock a user's codes after too many wrong attempts
     UnblockFactors(UserRef),
+}
+
+/// Filter of users: all given values must match.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UserListFilter {
+    /// Only members of this group
+    #[arg(long, value_name = "GROUP")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Only users in this state
+    #[arg(long, value_name = "STATE", value_parser = arguments::user_state())]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<UserState>,
+    /// Only users whose name, address or username contains all of these words
+    #[arg(long, value_name = "WORDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<String>,
+}
+
+impl UserListFilter {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether the user matches.
+    pub(super) fn matches(&self, user: &User) -> bool {
+        let search = plain_letters(self.search.as_deref().unwrap_or_default());
+        let names = [user.email.as_ref().map(Email::as_str), user.username.as_ref().map(Username::as_str)];
+        let names: Vec<String> = names.into_iter().flatten().chain([user.name.as_str()]).map(plain_letters).collect();
+        self.group.as_ref().is_none_or(|group| user.is_in_group(group))
+            && self.state.is_none_or(|state| state == user.state)
+            && search.split_whitespace().all(|word| names.iter().any(|name| name.contains(word)))
+    }
+}
+
+/// Commands about tokens for the admin API.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ApiTokenCommand {
+    /// Create a token and print it once
+    ///
+    /// A program sends the token to the admin API, which `[api]` of the configuration enables. A token that an
+    /// administrator creates in the console works only while the administrator has the role; a token that this command
+    /// creates works until it expires.
+    Add(Box<NewApiToken>),
+    /// List all tokens
+    ///
+    /// Shows their IDs, scopes and expiry, not the tokens themselves.
+    List,
+    /// Remove a token; it stops working at once
+    Remove {
+        /// Token ID (see `sealgate api-token list`)
+        #[arg(value_name = "ID", allow_hyphen_values = true)]
+        id: String,
+    },
+}
+
+/// A new token for the admin API.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewApiToken {
+    /// Name of the token, such as the program that uses it
+    pub name: String,
+    /// Scope, such as users:read; can be repeated
+    #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = arguments::api_scope)]
+    pub scopes: Vec<ApiScope>,
+    /// Day or time at which the token expires, or its lifetime, such as 2027-01-31 or 30d; at most 365d [default: 90d]
+    #[arg(long, value_name = "DATE|DURATION", value_parser = arguments::secret_expiry)]
+    pub expires: Option<SecretExpiry>,
 }
 
 /// Commands about directories.
@@ -471,10 +551,10 @@ pub enum SessionCommand {
 pub struct SessionsOf {
     /// Sessions of this user (ID, e-mail address or username)
     #[arg(long, value_name = "USER", value_parser = arguments::user)]
-    pub(super) user: Option<UserRef>,
+    pub user: Option<UserRef>,
     /// Sessions in which this client has valid tokens
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    pub(super) client: Option<ClientId>,
+    pub client: Option<ClientId>,
 }
 
 /// Commands about grants.
@@ -507,13 +587,13 @@ pub enum GrantCommand {
 pub struct GrantsOf {
     /// Only grants of this user
     #[arg(long, value_name = "USER", value_parser = arguments::user)]
-    pub(super) user: Option<UserRef>,
+    pub user: Option<UserRef>,
     /// Only grants of this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    pub(super) client: Option<ClientId>,
+    pub client: Option<ClientId>,
     /// Only grants of this session
     #[arg(long, value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
-    pub(super) session: Option<SessionId>,
+    pub session: Option<SessionId>,
 }
 
 impl GrantsOf {
@@ -714,23 +794,23 @@ pub struct AuditCommand {
 pub struct EventFilter {
     /// Only events of this user
     #[arg(long, value_name = "USER", value_parser = arguments::user)]
-    pub(super) user: Option<UserRef>,
+    pub user: Option<UserRef>,
     /// Only events about this client
     #[arg(long, value_name = "CLIENT", value_parser = arguments::client_id, allow_hyphen_values = true)]
-    pub(super) client: Option<ClientId>,
+    pub client: Option<ClientId>,
     /// Event kind, such as `sign_in_failed`; can be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = arguments::audit_kind)]
-    pub(super) kinds: Vec<AuditKind>,
+    pub kinds: Vec<AuditKind>,
     /// Start: a day or instant, such as 2026-11-21 or 2026-11-21T08:00:00Z
     #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
-    pub(super) since: Option<UnixTime>,
+    pub since: Option<UnixTime>,
     /// End (exclusive): a day or instant
     #[arg(long, value_name = "TIME", value_parser = arguments::day_or_instant)]
-    pub(super) until: Option<UnixTime>,
+    pub until: Option<UnixTime>,
     /// Only events of requests from this address
     #[arg(long, value_name = "IP")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) address: Option<IpAddr>,
+    pub address: Option<IpAddr>,
 }
 
 #[cfg(test)]

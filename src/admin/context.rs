@@ -12,6 +12,7 @@ use sealgate_config::{App, TrustedIssuer};
 use sealgate_core::audit::AuditLog;
 use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
 use sealgate_core::state::Sealgate;
+use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::Authority;
 use sealgate_domain::key_ring::KeyTimes;
@@ -99,6 +100,14 @@ impl<'a> CommandContext<'a> {
     #[must_use]
     pub fn by(self, authority: Authority, address: IpAddr, request_id: &'a str) -> Self {
         Self { actor: authority.into(), authority, request: Some((address, request_id)), ..self }
+    }
+
+    /// Returns the same dependencies, with a token for the admin API as the sender.
+    #[must_use]
+    pub fn by_api_token(self, token: &ApiToken, address: IpAddr, request_id: &'a str) -> Self {
+        let authority = token.creator.map_or(Authority::Operator, Authority::Administrator);
+        let actor = Actor::ApiToken { token: token.id(), creator: token.creator };
+        Self { actor, ..self.by(authority, address, request_id) }
     }
 
     /// Returns the same dependencies, with this actor in the audit log.

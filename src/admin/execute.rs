@@ -11,7 +11,7 @@ use crate::context::{CommandContext, CommandError};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::source::SourceName;
 
-use crate::{access, app_logins, audit, clients, keys, mails, nodes, users};
+use crate::{access, api_tokens, app_logins, audit, clients, keys, mails, nodes, users};
 
 /// Executes a command.
 ///
@@ -34,6 +34,7 @@ pub async fn execute(context: &CommandContext<'_>, command: Command) -> Result<A
         Command::Consent(command) => access::consents(context, command).await,
         Command::AppPassword(command) => access::app_passwords(context, command).await,
         Command::AppLogin(command) => Box::pin(app_logins::execute(context, command)).await,
+        Command::ApiToken(command) => api_tokens::execute(context, command).await,
         Command::Mail(command) => mails::execute(context, command).await,
         Command::Audit(command) => audit::execute(context, *command).await,
     }

@@ -7,6 +7,7 @@
 
 mod access;
 pub mod answer;
+mod api_tokens;
 mod app_logins;
 pub mod arguments;
 pub mod audit;
@@ -25,6 +26,7 @@ mod keys;
 mod mails;
 mod nodes;
 pub mod open_accesses;
+pub mod schema;
 pub mod socket;
 pub mod user_settings;
 mod users;

@@ -208,55 +208,55 @@ impl TryFrom<NewUser> for Invitee {
 pub struct UserChanges {
     /// New e-mail address; not verified unless --email-verified is given
     #[arg(long, value_parser = arguments::email, conflicts_with = "no_email")]
-    pub(super) email: Option<Email>,
+    pub email: Option<Email>,
     /// Remove the e-mail address; the user signs in with the username
     #[arg(long)]
-    pub(super) no_email: bool,
+    pub no_email: bool,
     /// Mark the address as verified
     #[arg(long, conflicts_with_all = ["email_unverified", "no_email"])]
-    pub(super) email_verified: bool,
+    pub email_verified: bool,
     /// Mark the address as not verified
     #[arg(long)]
-    pub(super) email_unverified: bool,
+    pub email_unverified: bool,
     /// Username; applications that identify the user by the old username will see a new user
     #[arg(long, value_parser = arguments::username, conflicts_with = "no_username")]
-    pub(super) username: Option<Username>,
+    pub username: Option<Username>,
     /// Remove the username; other users can then use it
     #[arg(long)]
-    pub(super) no_username: bool,
+    pub no_username: bool,
     /// Full name
     #[arg(long)]
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// Phone number, such as +905551112233
     #[arg(long, value_name = "NUMBER", conflicts_with = "no_phone")]
-    pub(super) phone: Option<String>,
+    pub phone: Option<String>,
     /// Remove the phone number
     #[arg(long)]
-    pub(super) no_phone: bool,
+    pub no_phone: bool,
     /// HTTPS URL of an image
     #[arg(long, value_name = "URL", conflicts_with = "no_picture")]
-    pub(super) picture: Option<String>,
+    pub picture: Option<String>,
     /// Remove the picture
     #[arg(long)]
-    pub(super) no_picture: bool,
+    pub no_picture: bool,
     /// Console role, replacing all current ones; can be repeated
     #[arg(long = "role", value_name = "ROLE", value_parser = arguments::role(), conflicts_with = "no_roles")]
-    pub(super) roles: Vec<Role>,
+    pub roles: Vec<Role>,
     /// Remove all roles
     #[arg(long)]
-    pub(super) no_roles: bool,
+    pub no_roles: bool,
     /// Group, visible to applications, replacing all current ones; can be repeated
     #[arg(long = "group", value_name = "GROUP", conflicts_with = "no_groups")]
-    pub(super) groups: Vec<String>,
+    pub groups: Vec<String>,
     /// Remove all groups
     #[arg(long)]
-    pub(super) no_groups: bool,
+    pub no_groups: bool,
     /// Group to add; can be repeated
     #[arg(long = "add-group", value_name = "GROUP")]
-    pub(super) add_groups: Vec<String>,
+    pub add_groups: Vec<String>,
     /// Group to remove; can be repeated
     #[arg(long = "remove-group", value_name = "GROUP")]
-    pub(super) remove_groups: Vec<String>,
+    pub remove_groups: Vec<String>,
 }
 
 impl UserChanges {

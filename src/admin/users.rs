@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
-use crate::command::UserCommand;
+use crate::command::{UserCommand, UserListFilter};
 use crate::context::{CommandContext, CommandError, Mailing, PAGE};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
@@ -27,12 +27,16 @@ use sealgate_domain::username::Username;
 use sealgate_store::{AddOutcome, AddressLeft, Ended, LinkOutcome, RenameOutcome};
 use sealgate_system::clock::random;
 
+/// Maximum number of users that are read for one page of a list with a filter.
+const MAX_EXAMINED: usize = 5000;
+
 pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) -> Result<Answer, CommandError> {
     match command {
         UserCommand::Add(new) => add(context, *new).await,
         UserCommand::Import(import) => import::execute(context, *import).await,
-        UserCommand::List { after } | UserCommand::Export { after, .. } => {
-            list(context, after.as_deref().and_then(Subject::parse)).await
+        UserCommand::List { filter, after } => list(context, &filter, after.as_deref().and_then(Subject::parse)).await,
+        UserCommand::Export { after, .. } => {
+            list(context, &UserListFilter::default(), after.as_deref().and_then(Subject::parse)).await
         }
         UserCommand::Show(user) => {
             let user = find(context, &user).await?;
@@ -119,14 +123,32 @@ pub(super) fn with_membership(event: AuditEvent, user: &User) -> AuditEvent {
     }
 }
 
-async fn list(context: &CommandContext<'_>, after: Option<Subject>) -> Result<Answer, CommandError> {
-    let users = context.store.users(after, PAGE).await?;
-    let next = users.last().filter(|_| users.len() == PAGE).map(|user| user.sub);
-    let mut rows = Vec::with_capacity(users.len());
-    for user in users {
-        rows.push(invitations::answer(context, user).await?);
+/// Lists the users that match. A page may be shorter than the maximum, or empty, although more users
+/// may follow.
+async fn list(
+    context: &CommandContext<'_>,
+    filter: &UserListFilter,
+    mut after: Option<Subject>,
+) -> Result<Answer, CommandError> {
+    let (mut rows, mut examined) = (Vec::new(), 0);
+    while rows.len() < PAGE && examined < MAX_EXAMINED {
+        let users = context.store.users(after, PAGE).await?;
+        let is_last = users.len() < PAGE;
+        for user in users {
+            (after, examined) = (Some(user.sub), examined + 1);
+            if filter.matches(&user) {
+                rows.push(invitations::answer(context, user).await?);
+                if rows.len() == PAGE {
+                    break;
+                }
+            }
+        }
+        if is_last && rows.len() < PAGE {
+            after = None;
+            break;
+        }
     }
-    Ok(ListPage::answer(Rows::Users(rows), next))
+    Ok(ListPage::answer(Rows::Users(rows), after))
 }
 
 async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {

@@ -16,8 +16,8 @@ use crate::cli::{directory, password, users_file};
 use sealgate_admin::Answer;
 use sealgate_admin::answer::{ListPage, Members};
 use sealgate_admin::command::{
-    AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand, LinkArguments,
-    MailCommand, SecretCommand, SessionCommand, UserCommand,
+    ApiTokenCommand, AppLoginCommand, AppPasswordCommand, ClientCommand, Command, ConsentCommand, GrantCommand,
+    LinkArguments, MailCommand, SecretCommand, SessionCommand, UserCommand,
 };
 use sealgate_admin::user_settings::InvitationTarget;
 use sealgate_config::{Config, RegistrationMode, StoreConfig};
@@ -73,6 +73,12 @@ pub(super) fn run(command: Command, access: &mut StoreAccess, output: &Output) -
     }
     if let Command::Client(ClientCommand::GenerateToken { .. }) = command {
         note_mode(access.config().registration.mode);
+    }
+    if let Command::ApiToken(ApiTokenCommand::Add(_)) = command
+        && !access.config().api.enabled
+    {
+        // Standard error may be closed.
+        let _ = writeln!(io::stderr(), "note: the admin API is disabled; set api.enabled before you use the token");
     }
     let answer = if let Command::Status = command { access.ask_server(&command)? } else { access.ask(&command)? };
     if let Command::User(UserCommand::RevokeInvitation(_)) = command {
@@ -164,6 +170,7 @@ fn columns(command: &Command) -> &'static [&'static str] {
         Command::Grant(_) => &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"],
         Command::Consent(_) => &["client_id", "scope", "given_at"],
         Command::Mail(_) => &["id", "kind", "state", "created_at", "due_at", "attempts", "reason", "answer"],
+        Command::ApiToken(_) => &["id", "name", "scopes", "creator", "created_at", "expires_at", "last_used_at"],
         Command::AppPassword(_) => &["id", "app", "name", "created_at", "last_used_at"],
         _ => &[],
     }
@@ -191,6 +198,13 @@ pub(super) fn sentence(command: &Command, answer: &Members) -> Option<Sentence> 
     let text = match command {
         Command::User(command) => return of_user(command, &answer),
         Command::Client(command) => return of_client(command, &answer),
+        Command::ApiToken(ApiTokenCommand::Add(new)) => {
+            let (id, end) = (answer.text("id"), answer.text("expires_at"));
+            return Some((format!("Created API token {} with ID {id}, valid until {end}", new.name), &["token"]));
+        }
+        Command::ApiToken(ApiTokenCommand::Remove { id }) => {
+            format!("Removed API token {} ({id})", answer.text("name"))
+        }
         Command::Session(SessionCommand::Revoke { sid }) => format!("Revoked session {sid}"),
         Command::Session(SessionCommand::RevokeAll(_)) => format!("Revoked {}", answer.sessions()),
         Command::Grant(GrantCommand::Revoke { grant }) => format!("Revoked grant {grant}"),

@@ -45,6 +45,7 @@ fn write(command: &Command, to: &Path) -> io::Result<()> {
     fs::write(reference.join("cli.md"), commands::page(command))?;
     fs::write(reference.join("audit-events.md"), audit_events::page())?;
     fs::write(reference.join("endpoints.md"), provider::endpoints_page())?;
+    fs::write(reference.join("admin-api.md"), provider::api_page())?;
     // Package builds read the files from the disk, so the files are flushed.
     File::open(to)?.sync_all()
 }

@@ -4,18 +4,16 @@ use std::io::Read as _;
 use std::net::IpAddr;
 
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::failure::CommandFailure;
 use super::output::{Output, printable};
 use sealgate_admin::command::{ClientCommand, Command, UserCommand};
 use sealgate_admin::{Answer, UserRef, arguments};
-use sealgate_config::LoginAccount;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::User;
-use sealgate_gateway::{Asker, ExplainedToken, Explanation, IdentityHeader, explain};
+use sealgate_gateway::{Asker, ExplainedToken, Explanation, IdentityHeader, explain, explained};
 use sealgate_system::clock::{Clock as _, SystemClock};
 
 /// Maximum length of a token on standard input, in bytes.
@@ -79,7 +77,7 @@ pub(super) fn run(
         "network" if from.is_none() => {
             Some("rules of this path are for some networks: name the client with --from ADDRESS")
         }
-        reason => advice(reason),
+        reason => explained::advice(reason),
     };
     print(&explanation, shown_user.as_ref(), advice, output)
 }
@@ -126,16 +124,6 @@ fn find(user: UserRef, access: &mut StoreAccess) -> Result<User, CommandFailure>
         .map_err(|error| CommandFailure::line(format_args!("cannot read the user: {error}")))
 }
 
-/// Returns the groups of a user, each with the source that reports it.
-fn groups(user: &User) -> Vec<(&str, &str)> {
-    let local = user.groups.iter().map(|group| (group.as_str(), "local"));
-    let of_source = user.source.iter().flat_map(|source| {
-        let name = source.link.source.as_str();
-        source.groups.iter().map(move |group| (group.as_str(), name))
-    });
-    local.chain(of_source).collect()
-}
-
 fn print(
     explanation: &Explanation,
     user: Option<&User>,
@@ -143,34 +131,8 @@ fn print(
     output: &Output,
 ) -> Result<(), CommandFailure> {
     let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
-    let login = login.as_ref().map(|account| match account {
-        LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
-        LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
-    });
-    let identity: Vec<_> = headers.iter().map(member).collect();
-    let mut object = json!({
-        "app": app, "rule": rule, "forwarded": forwarded, "status": status, "reason": reason, "claim": claim,
-        "advice": advice, "identity_headers": identity,
-        "upstreams": upstream.as_ref().map(|upstream| &upstream.servers),
-        "upstream_protocol": upstream.as_ref().map(|upstream| upstream.protocol.as_str()),
-        "upstream_path": upstream.as_ref().map(|upstream| &upstream.path),
-    });
-    if let Some(login) = &login {
-        object["login"] = json!(login);
-    }
-    if let Some(user) = user {
-        let groups = groups(user).into_iter().map(|(name, from)| json!({ "name": name, "from": from }));
-        object["groups"] = groups.collect();
-        object["source"] = json!(user.source.as_ref().map(|source| {
-            let (name, state) = (&source.link.source, source.state);
-            json!({
-                "name": name, "state": state, "changed_at": source.changed_at, "confirmed_at": source.confirmed_at,
-            })
-        }));
-    }
-    if let Some(audience) = audience {
-        object["audience"] = json!(audience);
-    }
+    let login = login.as_ref().map(explained::login_text);
+    let object = explained::members(explanation, user, advice);
     output.result(&object, || {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         let decision = if *forwarded { "forwarded" } else { "refused" };
@@ -198,53 +160,14 @@ fn print(
                     .map(|source| format!("source:    {} ({})\n", source.link.source, source.state.as_str())),
             );
             text.extend(
-                groups(user).iter().map(|(name, from)| printable(&format!("group:     {name}  ({from})")) + "\n"),
+                explained::groups(user)
+                    .iter()
+                    .map(|(name, from)| printable(&format!("group:     {name}  ({from})")) + "\n"),
             );
         }
         text.extend(headers.iter().map(|header| format!("header:    {}\n", line(header))));
         text
     })
-}
-
-/// Returns advice about a refusal.
-fn advice(reason: &str) -> Option<&'static str> {
-    Some(match reason {
-        "forwarded" => return None,
-        "own" => "Sealgate answers this path itself; choose another path for the application",
-        "no_application" => "no [[app]] has this host; check `host` in the configuration, or the host of the URL",
-        "unauthenticated" => {
-            "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
-        }
-        "invalid_token" => "get a new access token from this issuer, or from an issuer that the application trusts",
-        "audience" => {
-            "request the token for this application with the parameter `resource`, and set `scopes` or \
-             `issuer_audience` of the application"
-        }
-        "client" => "add the token's client to `clients` of the application",
-        "unapproved_client" => "approve the client: sealgate client approve CLIENT",
-        "read_only" => "list the method in `methods` of the rule, or set `resource = true` for an MCP endpoint",
-        "scope" => "request the scope of the rule, or allow it for the client: sealgate client set CLIENT --scope",
-        "user" => "add the user to `users` of the rule",
-        "group" => "add the user to a group of the rule: sealgate user set USER --add-group GROUP",
-        "acr" => "sign in with a second factor of the level that the rule requires",
-        "max_age" => "sign in again: the rule allows only recent sign-ins",
-        "too_many_groups" => "remove the user from some groups: sealgate user set USER --remove-group GROUP",
-        "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
-        "destination" => "allow the request in the rule of the destination too",
-        "below" => "allow the request in every rule below the path, because the request acts on all of them",
-        "maintenance" => {
-            "remove `maintenance` of the application and reload, or add a group of the user to `maintenance.groups`"
-        }
-        "network" => "add the client's network to `networks` of a rule, or add a rule without networks",
-        "unopened" => "add an [[app.route]] whose path contains this one",
-        "method" => "add the method to `methods` of the rule",
-        "method_case" => "write the method in upper case",
-        _ => "write the path in its normal form: no empty or dot segments, no ambiguous characters or escapes",
-    })
-}
-
-fn member(header: &IdentityHeader) -> Value {
-    json!({ "name": header.name, "from": header.from, "sent": header.sent, "value": header.value })
 }
 
 fn line(header: &IdentityHeader) -> String {

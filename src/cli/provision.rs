@@ -10,7 +10,7 @@ use super::failure::CommandFailure;
 use super::key;
 use super::output::Output;
 use sealgate_admin::answer::{ListPage, Rows, UserAnswer};
-use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::command::{Command, UserCommand, UserListFilter};
 use sealgate_admin::user_settings::Invitee;
 use sealgate_admin::{Answer, UserRef};
 use sealgate_config::Config;
@@ -122,7 +122,7 @@ fn user(email: &Email, access: &mut StoreAccess) -> Result<Option<UserAnswer>, C
     let mut after = None;
     loop {
         let ListPage { rows: Rows::Users(users), next } =
-            access.ask_page(&Command::User(UserCommand::List { after }))?
+            access.ask_page(&Command::User(UserCommand::List { filter: UserListFilter::default(), after }))?
         else {
             return Err(CommandFailure::other_answer());
         };

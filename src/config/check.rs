@@ -45,9 +45,10 @@ use super::file::{ConfigReader, Section};
 use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log, LogFormat,
-    LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig,
-    StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance, host_name,
+    Accent, AdminConfig, Api, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
+    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
+    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
+    host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -107,7 +108,7 @@ pub(super) fn text(text: &str, files: &Files, applications: Option<&str>) -> Res
     match (config, reading.into_faults_and_warnings()) {
         (Some(mut config), (faults, warnings)) if faults.is_empty() => {
             config.warnings.splice(..0, joined.locate(warnings));
-            config.text = ConfigText(joined.text.as_str().into());
+            config.text = ConfigText { text: joined.text.as_str().into(), lines: joined.lines() };
             Ok(config)
         }
         (_, (faults, _)) => Err(joined.locate(faults)),
@@ -157,6 +158,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let registration = registration(root.section("registration"), mail_is_wanted);
     let registration_of_people = registration_of_people(root.section("registration_of_people"), mail_is_wanted);
     let console = console::console(root.section("console"), files, is_cluster);
+    let api = Api { enabled: root.section("api").flag("enabled", false) };
     let log = log(root.section("log"));
     let telemetry = root.optional_section("telemetry", "write it as a table, [telemetry]");
     let telemetry_is_wanted = telemetry.is_some();
@@ -208,6 +210,7 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         mail: if mail_is_wanted { Some(mail?) } else { None },
         registration_of_people,
         console,
+        api,
         log,
         telemetry: if telemetry_is_wanted { Some(telemetry?) } else { None },
         audit,
@@ -437,6 +440,7 @@ fn rate_limits(mut section: Section<'_, '_>) -> RateLimits {
         introspect: limit("introspect", 3000),
         logout: limit("logout", 100),
         register: limit("register", 20),
+        api: limit("api", 600),
         pages: limit("pages", 3000),
     }
 }

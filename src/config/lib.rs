@@ -70,13 +70,13 @@ pub use login::{AppLoginConfig, LoginAccount, RecipeFile, read_login_password};
 pub use mail::{MailConfig, MailCredentials, MailTls, Mailbox};
 pub use maintenance::Maintenance;
 pub use new_app::{NewApp, Protected};
-pub use reference::{ConfigText, Setting, SettingSource, section_names};
+pub use reference::{ConfigText, EffectiveSetting, SettingSource, section_names};
 pub use resources::{AppScope, introspection_problem, service_problem};
 pub use route_limits::RouteLimits;
 pub use route_upstream::{PathPrefix, RouteUpstream};
 pub use sealgate_domain::language::Language;
 pub use settings::{
-    AdminConfig, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
+    AdminConfig, Api, AuditConfig, BeatDurability, CertificateEnd, ClusterConfig, Config, Durability, EXPIRES_SOON,
     FormPost, ForwardAuth, Hsm, KeysConfig, Log, LogFormat, LoginConfig, Mechanism, PagesConfig, PostgresConfig,
     RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig, SessionsConfig, SledConfig, StoreConfig,
     TokenKeyUse, TokensConfig, days_left,

@@ -28,7 +28,11 @@ const MAX_VALUE_CHARS: usize = 400;
 /// Text of a configuration file. It is not a part of the settings, so all texts are equal, and
 /// `Debug` shows nothing of it.
 #[derive(Clone, Default)]
-pub struct ConfigText(pub(super) Arc<str>);
+pub struct ConfigText {
+    pub(super) text: Arc<str>,
+    /// Number of lines before the file of applications. `None` if there is no such file.
+    pub(super) lines: Option<usize>,
+}
 
 impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,7 +50,7 @@ impl Eq for ConfigText {}
 
 /// One key of the configuration with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Name of the section. Empty for a key outside the sections.
     pub section: &'static str,
     /// Number of the element if the section is a list, from 0.
@@ -60,6 +64,8 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Description as in the reference: paragraphs of plain text.
     pub description: &'static str,
+    /// Whether the line is one of `console.applications_file`.
+    pub is_in_applications_file: bool,
     /// Whether a change needs a restart.
     pub needs_restart: bool,
 }
@@ -167,8 +173,8 @@ type Place = (&'static str, Option<usize>);
 impl Config {
     /// Returns all settings: those of each section in the order of the documentation. The elements
     /// of a list have the keys that the file sets, in the order of the file, and then the others.
-    pub fn settings(&self) -> Vec<Setting> {
-        let written = written(&self.text.0);
+    pub fn settings(&self) -> Vec<EffectiveSetting> {
+        let written = written(&self.text.text);
         let effective = current(self);
         let mut settings = Vec::new();
         for section in section_names() {
@@ -185,13 +191,31 @@ impl Config {
                 settings.append(&mut of_element);
             }
         }
+        if let Some(lines) = self.text.lines {
+            for setting in &mut settings {
+                setting.locate(lines);
+            }
+        }
         settings
     }
 
     /// Returns a hash of the text of the file and of the settings that follow from it.
     pub fn fingerprint(&self) -> String {
-        let content = format!("{}\0{}\0{:?}", self.text.0, current(self), self.apps);
+        let content = format!("{}\0{}\0{:?}", self.text.text, current(self), self.apps);
         base64url(SecretHash::for_secret(content.as_bytes()).as_bytes())
+    }
+}
+
+impl EffectiveSetting {
+    /// Changes a line after the configuration file, which has this number of lines, to the line of the
+    /// file of applications.
+    fn locate(&mut self, lines: usize) {
+        if let SettingSource::File { line } | SettingSource::Hidden { line } = &mut self.source
+            && *line > lines
+        {
+            *line -= lines;
+            self.is_in_applications_file = true;
+        }
     }
 }
 
@@ -210,10 +234,10 @@ fn element_of(path: &str, section: &str) -> Option<usize> {
     path.strip_prefix(section)?.strip_prefix('[')?.split(']').next()?.parse().ok()
 }
 
-fn settings_of((section, element): Place, written: &[Written<'_>], effective: &Value) -> Vec<Setting> {
+fn settings_of((section, element): Place, written: &[Written<'_>], effective: &Value) -> Vec<EffectiveSetting> {
     let mut settings = Vec::new();
     for known in DOCUMENTED.iter().filter(|known| section_of(known.key) == section) {
-        let setting = |path: String, value: Option<String>, source| Setting {
+        let setting = |path: String, value: Option<String>, source| EffectiveSetting {
             section,
             element,
             path,
@@ -221,6 +245,7 @@ fn settings_of((section, element): Place, written: &[Written<'_>], effective: &V
             source,
             default: known.default,
             description: &known.description,
+            is_in_applications_file: false,
             needs_restart: needs_restart(known.key),
         };
         let mut is_set = false;
@@ -372,7 +397,7 @@ mod tests {
         let settings = config.settings();
         let find = |path: &str| {
             let found = settings.iter().find(|setting| setting.path == path);
-            let Setting { value, source, default, .. } = found.unwrap_or_else(|| panic!("{path}"));
+            let EffectiveSetting { value, source, default, .. } = found.unwrap_or_else(|| panic!("{path}"));
             (value.as_deref(), *source, *default)
         };
         assert_eq!(find("issuer"), (Some("\"https://id.test\""), SettingSource::File { line: 1 }, None));

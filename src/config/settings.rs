@@ -65,6 +65,7 @@ pub struct Config {
     /// Whether users can create their own accounts.
     pub registration_of_people: UserRegistration,
     pub console: Console,
+    pub api: Api,
     pub log: Log,
     /// Collector of traces. `None` if no traces are recorded.
     pub telemetry: Option<TelemetryConfig>,
@@ -471,6 +472,8 @@ pub struct RateLimits {
     pub logout: RateLimit,
     /// `/oauth/register`, per client address.
     pub register: RateLimit,
+    /// `/api/v1/`, per client address.
+    pub api: RateLimit,
     /// Pages of the sign-in and all other provider paths, per client address.
     pub pages: RateLimit,
 }
@@ -530,6 +533,12 @@ pub struct PagesConfig {
     pub logo: Option<Logo>,
     /// Colour of links and buttons, if it differs from the default.
     pub accent: Option<Accent>,
+}
+
+/// `[api]`: the admin API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Api {
+    pub enabled: bool,
 }
 
 /// `[audit]`: retention of audit records in the store.

@@ -18,7 +18,7 @@ pub trait Reload: Send + Sync {
     /// [`ReloadFault`]. Nothing was changed then.
     async fn reload(&self, request: Option<ReloadRequest>) -> Result<Vec<String>, ReloadFault>;
 
-    /// Reads the file, and returns what a reload would change. Changes nothing.
+    /// Reads the file, and returns the changes that a reload would apply. Changes nothing.
     ///
     /// # Errors
     /// Every error of the file, one line each.
@@ -79,7 +79,7 @@ impl ReloadHandle {
         reload.ok_or_else(|| vec!["this server cannot reload its configuration".to_owned()])
     }
 
-    /// Reads the configuration file, and returns what a reload would change.
+    /// Reads the configuration file, and returns the changes that a reload would apply.
     ///
     /// # Errors
     /// Every error of the file, one line each.

@@ -27,6 +27,7 @@ use crate::tokens::trusted::TrustedIssuers;
 use crate::user_list::UserLists;
 use sealgate_config::Config;
 use sealgate_domain::answers::ProcessId;
+use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::client::{Client, ClientFeature, ClientId};
 use sealgate_domain::key_ring::{KeyFault, KeyRing, PublicJwk};
 use sealgate_domain::mail::MailKind;
@@ -38,7 +39,7 @@ use sealgate_signer::attestation::Attestations;
 use sealgate_signer::{PublicKey, Signer};
 use sealgate_store::engine::{Engine, EngineError};
 use sealgate_store::postgres::PostgresFault;
-use sealgate_store::{Store, StoreError};
+use sealgate_store::{Store, StoreError, UserRule};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
 use sealgate_system::read_mostly::LocalRef;
@@ -282,6 +283,13 @@ impl Sealgate {
     #[must_use]
     pub fn for_page(&self, cookie: Option<&SessionCookie>) -> Self {
         Self { store: Arc::new(self.store.for_page(cookie)), ..self.clone() }
+    }
+
+    /// Returns the state for a request with this token for the admin API. The store of the returned
+    /// state refuses commits that the token does not permit: see [`Store::for_api_token`].
+    #[must_use]
+    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
+        Self { store: Arc::new(self.store.for_api_token(token, creator, protected)), ..self.clone() }
     }
 
     /// Returns whether a registered client needs this feature. Reads the store only if clients have

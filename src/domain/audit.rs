@@ -12,6 +12,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::api_token::ApiTokenId;
 use crate::client::{Authority, ClientId};
 use crate::grant::GrantId;
 use crate::id::Id;
@@ -107,6 +108,9 @@ pub enum AuditKind {
     LogoutNotAccepted,
     /// A running server loaded another configuration.
     ConfigurationReloaded,
+    /// A token for the admin API was created. The detail gives its id and scopes.
+    ApiTokenCreated,
+    ApiTokenRevoked,
     /// An administrator changed an application in the console.
     AppChanged,
     /// A user of the console exported events of the audit log.
@@ -115,7 +119,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 55] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -167,6 +171,8 @@ impl AuditKind {
         Self::MailChanged,
         Self::LogoutNotAccepted,
         Self::ConfigurationReloaded,
+        Self::ApiTokenCreated,
+        Self::ApiTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
     ];
@@ -225,6 +231,8 @@ impl AuditKind {
             Self::MailChanged => "mail_changed",
             Self::LogoutNotAccepted => "logout_not_accepted",
             Self::ConfigurationReloaded => "configuration_reloaded",
+            Self::ApiTokenCreated => "api_token_created",
+            Self::ApiTokenRevoked => "api_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
         }
@@ -258,6 +266,8 @@ pub enum Actor {
     Developer(Subject),
     /// User manager who acts on a user of the managed groups.
     UserManager(Subject),
+    /// Auditor who exports the audit log.
+    Auditor(Subject),
     Client,
     /// Operator, who can run commands on the server's machine.
     Operator,
@@ -265,12 +275,19 @@ pub enum Actor {
     Server,
     /// The configuration file, applied by a start or a reload.
     Configuration,
+    /// Program with a token for the admin API. `creator` is the administrator who created the token,
+    /// or `None` for an operator.
+    ApiToken {
+        token: ApiTokenId,
+        creator: Option<Subject>,
+    },
 }
 
 /// Serialized form of [`Actor`] in records.
 ///
-/// Older versions must be able to read the record. Therefore a developer and a user manager are stored
-/// as an administrator with a flag, and the configuration file as the server with a flag.
+/// Older versions must be able to read the record. Therefore a developer, a user manager and an auditor
+/// are stored as an administrator with a flag, the configuration file as the server with a flag, and a
+/// token as its creator with the token's id.
 #[derive(Serialize, Deserialize)]
 struct RecordedActor {
     actor: ActorName,
@@ -279,7 +296,11 @@ struct RecordedActor {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_user_manager: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_auditor: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_configuration: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_token: Option<ApiTokenId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -296,11 +317,16 @@ enum ActorName {
 
 impl From<RecordedActor> for Actor {
     fn from(recorded: RecordedActor) -> Self {
+        if let Some(token) = recorded.api_token {
+            let creator = if let ActorName::Administrator(subject) = recorded.actor { Some(subject) } else { None };
+            return Self::ApiToken { token, creator };
+        }
         match recorded.actor {
             ActorName::Stranger => Self::Stranger,
             ActorName::User => Self::User,
             ActorName::Administrator(subject) if recorded.is_developer => Self::Developer(subject),
             ActorName::Administrator(subject) if recorded.is_user_manager => Self::UserManager(subject),
+            ActorName::Administrator(subject) if recorded.is_auditor => Self::Auditor(subject),
             ActorName::Administrator(subject) => Self::Administrator(subject),
             ActorName::Client => Self::Client,
             ActorName::Operator => Self::Operator,
@@ -314,18 +340,22 @@ impl From<Actor> for RecordedActor {
     fn from(actor: Actor) -> Self {
         let is_developer = matches!(actor, Actor::Developer(_));
         let is_user_manager = matches!(actor, Actor::UserManager(_));
+        let is_auditor = matches!(actor, Actor::Auditor(_));
         let is_configuration = actor == Actor::Configuration;
+        let api_token = if let Actor::ApiToken { token, .. } = actor { Some(token) } else { None };
         let actor = match actor {
             Actor::Stranger => ActorName::Stranger,
             Actor::User => ActorName::User,
-            Actor::Administrator(subject) | Actor::Developer(subject) | Actor::UserManager(subject) => {
-                ActorName::Administrator(subject)
-            }
+            Actor::Administrator(subject)
+            | Actor::Developer(subject)
+            | Actor::UserManager(subject)
+            | Actor::Auditor(subject)
+            | Actor::ApiToken { creator: Some(subject), .. } => ActorName::Administrator(subject),
             Actor::Client => ActorName::Client,
-            Actor::Operator => ActorName::Operator,
+            Actor::Operator | Actor::ApiToken { creator: None, .. } => ActorName::Operator,
             Actor::Server | Actor::Configuration => ActorName::Server,
         };
-        Self { actor, is_developer, is_user_manager, is_configuration }
+        Self { actor, is_developer, is_user_manager, is_auditor, is_configuration, api_token }
     }
 }
 
@@ -347,10 +377,15 @@ impl fmt::Display for Actor {
             Self::Administrator(subject) => write!(f, "administrator {subject}"),
             Self::Developer(subject) => write!(f, "developer {subject}"),
             Self::UserManager(subject) => write!(f, "user_manager {subject}"),
+            Self::Auditor(subject) => write!(f, "auditor {subject}"),
             Self::Client => f.write_str("client"),
             Self::Operator => f.write_str("operator"),
             Self::Server => f.write_str("server"),
             Self::Configuration => f.write_str("configuration"),
+            Self::ApiToken { token, creator: Some(subject) } => {
+                write!(f, "api token {token} of administrator {subject}")
+            }
+            Self::ApiToken { token, creator: None } => write!(f, "api token {token} of operator"),
         }
     }
 }
@@ -433,7 +468,11 @@ impl AuditEvent {
     pub fn notice(&self) -> Option<Notice> {
         let by_another = matches!(
             self.actor,
-            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Operator
+            Actor::Administrator(_)
+                | Actor::Developer(_)
+                | Actor::UserManager(_)
+                | Actor::Operator
+                | Actor::ApiToken { .. }
         );
         match self.kind {
             AuditKind::PasswordChanged

@@ -8,6 +8,7 @@ pub mod account_links;
 pub mod admission;
 pub mod amr;
 pub mod answers;
+pub mod api_token;
 pub mod app_credential;
 pub mod app_password;
 pub mod assertion_source;

@@ -15,6 +15,7 @@ mod decide;
 mod destination;
 mod encoding;
 mod explain;
+pub mod explained;
 mod explained_token;
 mod forward_auth;
 mod headers;

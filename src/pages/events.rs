@@ -50,7 +50,7 @@ pub struct ActivityPage<'a> {
 }
 
 /// Page of the audit log with its filter. The form sends `kind`, `result`, `person`, `client`,
-/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `name`, `filter` and
+/// `address`, `from`, `to` and `zone`. The forms of the saved filters send `csrf`, `filter-name`, `filter` and
 /// `action`.
 #[derive(Template)]
 #[template(path = "console/audit.html")]
@@ -149,8 +149,14 @@ impl EventLine {
 
     /// Returns whether a person other than the user performed the action.
     fn is_of_others(&self) -> bool {
-        let actor = self.event.actor;
-        matches!(actor, Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Operator)
+        matches!(
+            self.event.actor,
+            Actor::Administrator(_)
+                | Actor::Developer(_)
+                | Actor::UserManager(_)
+                | Actor::Operator
+                | Actor::ApiToken { .. }
+        )
     }
 
     /// Returns a name whose id must be shown because the console has no page about it.
@@ -164,11 +170,12 @@ impl EventLine {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::User => Some(t.actor_person()),
-            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) => None,
+            Actor::Administrator(_) | Actor::Developer(_) | Actor::UserManager(_) | Actor::Auditor(_) => None,
             Actor::Client => Some(t.actor_client()),
             Actor::Operator => Some(t.actor_operator()),
             Actor::Server => Some(t.actor_server()),
             Actor::Configuration => Some(t.actor_configuration()),
+            Actor::ApiToken { .. } => Some(t.actor_api_token()),
         }
     }
 
@@ -177,6 +184,7 @@ impl EventLine {
         match self.event.actor {
             Actor::Developer(_) => Some(t.actor_developer()),
             Actor::UserManager(_) => Some(t.user_role_manager_short()),
+            Actor::Auditor(_) => Some(t.user_role_auditor_short()),
             _ => None,
         }
     }
@@ -252,6 +260,8 @@ impl Words {
             AuditKind::MailChanged => self.event_mail_changed(),
             AuditKind::LogoutNotAccepted => self.event_logout_not_accepted(),
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
+            AuditKind::ApiTokenCreated => self.event_api_token_created(),
+            AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
             AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
         }

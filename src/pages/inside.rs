@@ -25,6 +25,8 @@ pub struct Inside<'a> {
     pub app_passwords: bool,
     /// Whether an application takes the user's own name and password.
     pub app_logins: bool,
+    /// Whether the admin API is enabled.
+    pub api: bool,
     /// Token of the page's forms that take effect only once. The forms send it as `once`.
     pub once: String,
     /// Whether the home page exists, which lists the user's applications.
@@ -76,6 +78,7 @@ pub enum Done {
     FilterDeleted,
     MailRetried,
     MailDeleted,
+    ApiTokenRemoved,
     /// An application of the gateway was changed.
     App,
     /// The secret was shown before, and is not shown again.
@@ -83,7 +86,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 34] = [
+    const ALL: [(Self, &'static str); 35] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -116,6 +119,7 @@ impl Done {
         (Self::FilterDeleted, "filter-deleted"),
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
+        (Self::ApiTokenRemoved, "api-token-removed"),
         (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
@@ -164,6 +168,7 @@ impl Done {
             Self::FilterDeleted => t.done_filter_deleted(),
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
+            Self::ApiTokenRemoved => t.done_api_token_removed(),
             Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
@@ -191,6 +196,7 @@ pub(super) enum MenuEntry {
     Apps,
     Settings,
     Audit,
+    ApiTokens,
 }
 
 /// Link of a menu.
@@ -210,7 +216,7 @@ impl MenuEntry {
         &[Self::Activity],
     ];
     /// Pages of the console's menu, with the roles that read them.
-    const CONSOLE: [(Self, ConsoleRoles); 9] = [
+    const CONSOLE: [(Self, ConsoleRoles); 10] = [
         (Self::Overview, ConsoleRoles::READERS),
         (Self::Users, ConsoleRoles::USER_READERS),
         (Self::Groups, ConsoleRoles::USER_READERS),
@@ -219,6 +225,7 @@ impl MenuEntry {
         (Self::Audit, ConsoleRoles::READERS),
         (Self::Keys, ConsoleRoles::READERS),
         (Self::Mail, ConsoleRoles::READERS),
+        (Self::ApiTokens, ConsoleRoles::READERS),
         (Self::Settings, ConsoleRoles::READERS),
     ];
 
@@ -242,6 +249,7 @@ impl MenuEntry {
             Self::Apps => "/console/apps",
             Self::Settings => "/console/settings",
             Self::Audit => "/console/audit",
+            Self::ApiTokens => "/console/api-tokens",
         }
     }
 
@@ -265,6 +273,7 @@ impl MenuEntry {
             Self::Apps => t.menu_apps(),
             Self::Settings => t.menu_settings(),
             Self::Audit => t.menu_audit(),
+            Self::ApiTokens => t.api_tokens_title(),
         }
     }
 
@@ -291,7 +300,8 @@ impl Inside<'_> {
     pub(super) fn menu(&self, current: &MenuEntry) -> Vec<MenuItem> {
         let t = &self.frame.t;
         if current.in_console() {
-            let pages = MenuEntry::CONSOLE.iter().filter(|(_, readers)| self.console.has_any(*readers));
+            let is_shown = |entry, readers| self.console.has_any(readers) && self.has(entry);
+            let pages = MenuEntry::CONSOLE.iter().filter(|(entry, readers)| is_shown(*entry, *readers));
             return pages.map(|(entry, _)| entry.item(*current, t)).collect();
         }
         let groups = MenuEntry::ACCOUNT.iter().filter_map(|group| {
@@ -315,11 +325,12 @@ impl Inside<'_> {
     ///
     /// The page of application passwords is linked only if an application accepts application
     /// passwords, and the page of names and passwords only if an application takes the user's name
-    /// and password. The home page does not exist if an application uses the provider's root path.
+    /// and password. The page of API tokens exists only with the admin API. The home page does not exist if an application uses the provider's root path.
     fn has(&self, entry: MenuEntry) -> bool {
         match entry {
             MenuEntry::AppPasswords => self.app_passwords,
             MenuEntry::AppLogins => self.app_logins,
+            MenuEntry::ApiTokens => self.api,
             MenuEntry::Home => self.home,
             _ => true,
         }

@@ -7,6 +7,7 @@
 
 mod accesses;
 mod account;
+mod api;
 mod console;
 mod links;
 mod protocol;
@@ -88,6 +89,7 @@ enum Endpoint {
     PasskeyEndpoints,
     RelatedOrigins,
     Console(Area),
+    Api,
 }
 
 impl Endpoint {
@@ -104,7 +106,7 @@ impl Endpoint {
 
 /// Row of the route table.
 pub struct ProviderRoute {
-    /// Path below the issuer's path. A `*` matches exactly one segment.
+    /// Path below the issuer's path. A `*` matches exactly one segment, and `**` at the end any rest.
     path: &'static str,
     endpoint: Endpoint,
     /// Label of the endpoint in metrics.
@@ -125,6 +127,7 @@ const GET: &[Method] = &[Method::GET, Method::HEAD];
 const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
+const API: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
 const MAX_FORM_BYTES: usize = 64 * 1024;
 const MAX_METADATA_BYTES: usize = 8 * 1024;
 
@@ -224,9 +227,11 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/apps/*/rule",    Endpoint::Console(Area::EditRule),        "console",    GET,      Bucket::Pages),
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
+    page("/console/api-tokens",     Endpoint::Console(Area::ApiTokens),       "console",    GET_POST, Bucket::Pages),
     page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET_POST, Bucket::Pages),
     page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET_POST, Bucket::Pages),
     page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
+    ProviderRoute { cors: false, charged: None, body: api::MAX_BODY_BYTES, ..json("/api/v1/**", Endpoint::Api, "api", API, None) },
 ];
 
 const fn json(
@@ -307,6 +312,7 @@ impl ProviderRoute {
     /// it.
     fn find(config: &Config, path: &str) -> Option<&'static Self> {
         let fits = |route: &&Self| match route.path.split_once('*') {
+            Some((before, "*")) => path.starts_with(before),
             Some((before, after)) => {
                 let segment = path.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
                 segment.is_some_and(|segment| !segment.is_empty() && !segment.contains('/'))
@@ -320,7 +326,9 @@ impl ProviderRoute {
 
     fn exists(&self, config: &Config) -> bool {
         match self.endpoint {
+            Endpoint::Console(Area::ApiTokens) => config.console.enabled && config.api.enabled,
             Endpoint::Console(_) => config.console.enabled,
+            Endpoint::Api => config.api.enabled,
             Endpoint::Home => visitor::has_home(config),
             Endpoint::RelatedOrigins => config.factors.rp_id.is_some(),
             Endpoint::UpstreamCallback
@@ -344,6 +352,8 @@ Every path of the provider on the issuer's host, below the issuer's path; `*` is
 - A request with another method is answered 405 with `Allow`. A request with a body above the maximum is answered 413.
 - `/oauth/introspect` exists only while a client may introspect tokens.
 - The paths of the console exist only with `console.enabled`.
+- `/api/v1/**` exists only with `api.enabled`; `**` is any rest of the path. Its errors are problem details: see
+  [Admin API](admin-api.md).
 - `/oauth/upstream/*/…` exist only with `[[upstream]]`; `*` is its name. `jwks.json` has the public key of its `client_key`.
 - `/.well-known/webauthn` exists only with `factors.rp_id`. It is served at the root of every host that is not an application's.
 
@@ -361,6 +371,11 @@ pub fn endpoints_page() -> String {
         let _ = writeln!(page, "| `{path}` | {} | {errors} | {} KiB |", methods.join(", "), body / 1024);
     }
     page
+}
+
+/// Returns the reference page of the admin API in Markdown: `docs/reference/admin-api.md`.
+pub fn api_page() -> String {
+    api::reference_page()
 }
 
 /// Returns the path relative to the issuer's path, or `None` if the path is outside the issuer's
@@ -409,13 +424,20 @@ pub fn owns(config: &Config, path: &str) -> bool {
 pub fn is_below(config: &Config, directory: &str) -> bool {
     let prefix = config.issuer.path_prefix();
     ROUTES.iter().filter(|route| route.exists(config)).any(|route| match directory.strip_prefix(prefix) {
-        Some(below) => route.path.starts_with(below),
+        Some(below) => {
+            let holds_all = route.path.strip_suffix("**").is_some_and(|prefix| below.starts_with(prefix));
+            holds_all || route.path.starts_with(below)
+        }
         None => prefix.starts_with(directory),
     })
 }
 
 /// Returns the error response to a request whose body is too long (413) or arrived too slowly.
 pub fn refuse(sealgate: &Sealgate, head: &Parts, status: StatusCode, refusal: Refusal) -> Response {
+    if route(&sealgate.config, head.uri.path()).endpoint == Endpoint::Api {
+        let ctx = context(sealgate, head, Body::Away, Recipient::Programs);
+        return ctx.charge_page().map_or_else(|exceeded| api::refuse_rate(exceeded.0), |()| api::refuse_body(status));
+    }
     refused(sealgate, head, |_| Failure::json(status, refusal))
 }
 
@@ -475,6 +497,9 @@ fn session_cookie(sealgate: &Sealgate, head: &Parts) -> Option<SessionCookie> {
 }
 
 async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Response, Failure> {
+    if route.endpoint == Endpoint::Api {
+        return Ok(Box::pin(api::respond(ctx)).await);
+    }
     if route.endpoint == Endpoint::Nothing {
         ctx.charge_page()?;
         return Err(if ctx.answers_with_pages() {
@@ -511,7 +536,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         ctx.charge_address(bucket).await?;
     }
     match route.endpoint {
-        Endpoint::Nothing => Err(NO_PAGE),
+        Endpoint::Nothing | Endpoint::Api => Err(NO_PAGE),
         Endpoint::Discovery => protocol::discovery::discovery_endpoint(ctx).await,
         Endpoint::Jwks => protocol::discovery::jwks_endpoint(ctx).await,
         Endpoint::Keys => protocol::discovery::keys_endpoint(ctx).await,

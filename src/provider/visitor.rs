@@ -219,6 +219,7 @@ impl Visitor {
             home: has_home(config),
             app_passwords: config.apps.iter().any(App::takes_app_passwords),
             app_logins: config.apps.iter().any(App::takes_user_credentials),
+            api: config.api.enabled,
             once: base64url(&ctx.random::<16>()),
             done: ctx.query().ok().and_then(|query| query.one("done").ok().flatten().and_then(Done::parse)),
         }

@@ -135,7 +135,8 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::PendingRegistration
             | Table::Revocation
             | Table::Submission
-            | Table::ClientLogout,
+            | Table::ClientLogout
+            | Table::ApiToken,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -183,7 +184,8 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::PendingRegistration
             | Table::Revocation
             | Table::Submission
-            | Table::ClientLogout,
+            | Table::ClientLogout
+            | Table::ApiToken,
         ) => {}
         None => moves.push(Counter::Everything),
     }

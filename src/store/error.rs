@@ -44,6 +44,9 @@ pub enum StoreError {
     /// Nothing was changed.
     #[error("the user may no longer make this change")]
     NotPermitted,
+    /// The record differs from the one that the client named in `If-Match`. Nothing was changed.
+    #[error("the record was changed meanwhile")]
+    PreconditionFailed,
     /// The configuration file defines the client. Nothing was changed.
     #[error("the configuration file defines the client {0}; change its [[client]] there and run: sealgate reload")]
     DefinedClient(ClientId),
@@ -63,7 +66,7 @@ impl StoreError {
     /// record at the same time. Such an error must not be logged at the level `error`, because
     /// clients could fill the log.
     pub fn is_overload(&self) -> bool {
-        matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended)
+        matches!(self, Self::TooManyInteractions | Self::TooManyForms | Self::Contended | Self::PreconditionFailed)
     }
 
     /// Returns whether the only cause is that the state in this process may be outdated.

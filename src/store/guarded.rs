@@ -14,10 +14,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{Changes, Expect, Key};
+use crate::engine::{Changes, Expect, Key, Value};
 use crate::format::record::Loaded;
+use crate::format::table::Table;
 use crate::format::{record, table};
 use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
+use sealgate_domain::api_token::ApiToken;
+use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::oauth::next_step::CredentialMark;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::session::{Session, SessionCookie, SessionId};
@@ -84,6 +87,49 @@ impl Store {
         self.guarded(CommitGuard::Credentials { subject: user.sub, password })
     }
 
+    /// Returns the store for a request with this token for the admin API.
+    ///
+    /// Commits require that the token is stored, that its creator is enabled and satisfies `creator`,
+    /// and that no changed user satisfies `protected` before or after the change.
+    #[must_use]
+    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
+        let (hash, subject) = (token.hash, token.creator);
+        let rule = creator;
+        self.guarded(CommitGuard::Token(TokenGuard {
+            hash,
+            creator: subject,
+            rule,
+            protected,
+            pinned: Mutex::default(),
+        }))
+    }
+
+    /// Returns the user with this `sub`. The next commit of this handle that changes the user then fails
+    /// with [`StoreError::PreconditionFailed`] unless the user is still the same.
+    ///
+    /// # Errors
+    /// Returns the store's error.
+    pub async fn pin_user(&self, subject: Subject) -> Result<Option<User>, StoreError> {
+        Ok(self.user_record(subject).await?.map(|loaded| self.pin(loaded)))
+    }
+
+    /// Like [`Store::pin_user`], for a client.
+    ///
+    /// # Errors
+    /// Returns the store's error.
+    pub async fn pin_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        Ok(self.load(table::client(id)).await?.map(|loaded| self.pin(loaded)))
+    }
+
+    fn pin<T>(&self, loaded: Loaded<T>) -> T {
+        if let Some(CommitGuard::Token(guard)) = self.guard.as_deref()
+            && let Expect::Value(key, bytes) = loaded.unchanged()
+        {
+            *guard.pinned.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, bytes));
+        }
+        loaded.value
+    }
+
     /// Returns the store for the server's own work, for instance to complete a revocation after the
     /// session ended.
     #[must_use]
@@ -107,6 +153,7 @@ impl Store {
             let known = |key: &Key| changes.expect.iter().any(|expect| key_of(expect) == key);
             guarded.expect.extend(guards.iter().filter(|expect| !known(key_of(expect))).cloned());
             if self.commit_unguarded(guarded).await? == Committed::Yes {
+                guard.unpin(&changes);
                 return Ok(Committed::Yes);
             }
             let now = self.check(guard).await?;
@@ -148,6 +195,7 @@ impl Store {
                     Err(StoreError::SignedOut)
                 };
             }
+            CommitGuard::Token(token) => return self.check_token(token).await,
             CommitGuard::Code { session, subject } => (*session, None, *subject, None, None),
             CommitGuard::Page(page) => {
                 let PageSession { cookie, subject, rule, limit, target } =
@@ -183,6 +231,23 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the expectations that the guard of an API token adds to a commit.
+    ///
+    /// # Errors
+    /// [`StoreError::SignedOut`] if the token was deleted, or its creator no longer satisfies the rule.
+    async fn check_token(&self, guard: &TokenGuard) -> Result<Vec<Expect>, StoreError> {
+        let token = self.load::<ApiToken>(table::api_token(&guard.hash)).await?.ok_or(StoreError::SignedOut)?;
+        let Some(creator) = guard.creator else { return Ok(vec![token.unchanged()]) };
+        let user = self.user_record(creator).await?.ok_or(StoreError::SignedOut)?;
+        // A revocation that opens after this read changes the user, or deletes the token.
+        if !user.value.is_enabled() || !guard.rule.holds(&user.value) || self.has_open_revocation(creator).await? {
+            return Err(StoreError::SignedOut);
+        }
+        Ok(vec![token.unchanged(), user.unchanged()])
+    }
+}
+
 fn key_of(expect: &Expect) -> &Key {
     match expect {
         Expect::Absent(key) | Expect::Value(key, _) => key,
@@ -198,6 +263,8 @@ pub(super) enum CommitGuard {
     /// The session has a sign-in of the user. There is no cookie, because a client sends the
     /// request.
     Code { session: SessionId, subject: Subject },
+    /// The token for the admin API is stored, and its creator may use it.
+    Token(TokenGuard),
     /// The user still has the password that was verified. There is no session yet.
     Credentials { subject: Subject, password: Option<SecretHash> },
 }
@@ -209,7 +276,11 @@ impl CommitGuard {
     /// # Errors
     /// [`StoreError::NotPermitted`] if not.
     fn check_changes(&self, changes: &Changes) -> Result<(), StoreError> {
-        let Self::Page(page) = self else { return Ok(()) };
+        let page = match self {
+            Self::Page(page) => page,
+            Self::Token(token) => return token.check_changes(changes),
+            Self::Code { .. } | Self::Credentials { .. } => return Ok(()),
+        };
         let PageSession { subject, rule, limit, .. } = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(subject) = subject else { return Ok(()) };
         let key = table::user(subject);
@@ -237,6 +308,79 @@ impl CommitGuard {
         }
         Ok(())
     }
+}
+
+impl CommitGuard {
+    /// Releases the pinned record after these changes have replaced it.
+    fn unpin(&self, changes: &Changes) {
+        if let Self::Token(token) = self {
+            let mut pinned = token.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+            if pinned.as_ref().is_some_and(|(key, _)| is_changed(changes, key)) {
+                *pinned = None;
+            }
+        }
+    }
+}
+
+/// Token of a request to the admin API, and what its commits require.
+#[derive(Debug)]
+pub(super) struct TokenGuard {
+    hash: SecretHash,
+    /// Administrator who created the token. `None` for an operator.
+    creator: Option<Subject>,
+    /// Rule about the creator.
+    rule: UserRule,
+    /// Users whom the token may not change.
+    protected: Option<UserRule>,
+    /// Record that may be replaced only if it has these bytes: see [`Store::pin_user`].
+    pinned: Mutex<Option<(Key, Value)>>,
+}
+
+impl TokenGuard {
+    /// Checks the pinned record and the changed users.
+    ///
+    /// # Errors
+    /// [`StoreError::PreconditionFailed`] if the pinned record has changed, [`StoreError::NotPermitted`]
+    /// if the token may not change one of the users.
+    fn check_changes(&self, changes: &Changes) -> Result<(), StoreError> {
+        if let Some((key, bytes)) = &*self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+            && is_changed(changes, key)
+            && expected(changes, key) != Some(bytes)
+        {
+            return Err(StoreError::PreconditionFailed);
+        }
+        let puts = changes.put.iter().map(|(key, value)| (key, Some(value)));
+        let all = puts.chain(changes.delete.iter().map(|key| (key, None)));
+        for (key, after) in all.filter(|(key, _)| key.first() == Some(&(Table::User as u8))) {
+            let read = |value: &Value| -> Result<User, StoreError> { Ok(record::decode(key, value.clone())?.value) };
+            let before = expected(changes, key).map(read).transpose()?;
+            let after = after.map(read).transpose()?;
+            if let Some(protected) = &self.protected
+                && before.iter().chain(&after).any(|user| protected.holds(user))
+            {
+                return Err(StoreError::NotPermitted);
+            }
+            // The token would remain without a creator who may use it.
+            if self.creator.is_some_and(|creator| *key == table::user(creator))
+                && !after.is_some_and(|user| user.is_enabled() && self.rule.holds(&user))
+            {
+                return Err(StoreError::NotPermitted);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_changed(changes: &Changes, key: &Key) -> bool {
+    changes.delete.contains(key) || changes.put.iter().any(|(put, _)| put == key)
+}
+
+/// Returns the bytes that the changes expect of a record.
+fn expected<'c>(changes: &'c Changes, key: &Key) -> Option<&'c Value> {
+    changes.expect.iter().find_map(|expect| match expect {
+        Expect::Value(known, bytes) if known == key => Some(bytes),
+        _ => None,
+    })
 }
 
 /// Rule about the user of a page, such as a role that the page requires.

@@ -71,11 +71,14 @@ pub struct ReadMostly<T: Send + Sync> {
     current: RwLock<Arc<T>>,
     /// Number of changes.
     version: AtomicU64,
-    /// Reference of each thread, with the version to which it belongs.
-    of_threads: ThreadLocal<RefCell<Option<(u64, LocalRef<T>)>>>,
+    of_threads: ThreadLocal<RefCell<KeptRef<T>>>,
 }
 
+/// Reference of a thread, with the version to which it belongs.
+type KeptRef<T> = Option<(u64, LocalRef<T>)>;
+
 impl<T: Send + Sync> ReadMostly<T> {
+    /// Creates the holder with the first value.
     pub fn new(value: T) -> Self {
         Self { current: RwLock::new(Arc::new(value)), version: AtomicU64::new(0), of_threads: ThreadLocal::new() }
     }
@@ -97,6 +100,7 @@ impl<T: Send + Sync> ReadMostly<T> {
         }
     }
 
+    /// Replaces the value. References to the earlier value stay valid.
     pub fn set(&self, value: T) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(value);

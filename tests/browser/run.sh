@@ -63,6 +63,8 @@ mode = "open"
 enabled = true
 applications_file = "applications.toml"
 edit_applications = true
+[api]
+enabled = true
 [[console.user_manager]]
 group = "destek"
 manages = ["öğrenciler", "çalışanlar"]

@@ -726,6 +726,7 @@ export const STATES = [
       await page.waitForSelector("#section");
     },
   },
+  { name: "console-api-tokens", as: "first", show: at(`${ISSUER}/console/api-tokens`) },
   { name: "console-mail", as: "first", show: at(`${ISSUER}/console/mail`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
   {

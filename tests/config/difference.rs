@@ -43,6 +43,7 @@ fn each_section_reports_which_changes_need_a_restart() {
         ("registration", "mode = \"off\"", "registration.mode"),
         ("pages", "operator = \"Anna\"", "pages.operator"),
         ("console", "enabled = true", "console.enabled"),
+        ("api", "enabled = true", "api.enabled"),
         ("log", "filter = \"debug\"", "log.filter"),
     ] {
         assert_eq!(reloadable(REQUIRED, &with_key(table, line)), [key]);
@@ -135,7 +136,7 @@ fn altered(line: &str) -> String {
     format!("{key} = {value} {comment}")
 }
 
-const RELOADABLE: [&str; 70] = [
+const RELOADABLE: [&str; 72] = [
     "acme.directory",
     "acme.contact",
     "acme.external_account_id",
@@ -165,6 +166,7 @@ const RELOADABLE: [&str; 70] = [
     "rate_limits.logout",
     "rate_limits.introspect",
     "rate_limits.register",
+    "rate_limits.api",
     "rate_limits.pages",
     "login.failures_per_account",
     "login.failures_per_address",
@@ -202,6 +204,7 @@ const RELOADABLE: [&str; 70] = [
     "console.auditors",
     "console.user_manager",
     "console.sign_in_seconds",
+    "api.enabled",
     "console.applications_file",
     "console.edit_applications",
     "log.filter",

@@ -40,6 +40,7 @@ async fn add(provider: &Provider, id: &str) -> String {
         introspection_apps: Vec::new(),
         backchannel_logout_uri: None,
         backchannel_logout_session_required: false,
+        settings: None,
     };
     let command = Command::Client(ClientCommand::Add(Box::new(new)));
     let answer = execute(&CommandContext::new(&provider.sealgate), command).await.unwrap();

@@ -1,6 +1,7 @@
 //! Tests the console: permissions, and that a client created in it works.
 
 mod admin;
+mod api_tokens;
 mod approval;
 mod apps;
 mod audit;

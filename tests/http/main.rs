@@ -45,6 +45,7 @@ mod form_post;
 mod account;
 mod addresses;
 mod algorithms;
+mod api;
 mod app_logins;
 mod app_passwords;
 mod audit;

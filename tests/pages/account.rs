@@ -38,6 +38,7 @@ fn inside<'a>(frame: &Frame<'a>, account: &'a str, done: Option<Done>) -> Inside
         done,
         app_passwords: true,
         app_logins: true,
+        api: true,
         once: "0nce".to_owned(),
         home: true,
     }

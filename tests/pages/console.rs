@@ -59,6 +59,7 @@ pub(crate) fn inside<'a>(frame: &Frame<'a>, sample: &Sample, role: ConsoleRole, 
         done,
         app_passwords: true,
         app_logins: true,
+        api: true,
         once: "0nce".to_owned(),
         home: true,
     }
@@ -598,6 +599,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::SetClientRules,
         GuardedChange::EndGrants,
         GuardedChange::DeleteMail(MailKind::Notice),
+        GuardedChange::CreateApiToken,
+        GuardedChange::RemoveApiToken,
     ]) {
         let labels = [
             ConfirmLabel::GroupsAdded,
@@ -609,6 +612,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             ConfirmLabel::RedirectUrisAdded,
             ConfirmLabel::PostLogoutRedirectUrisAdded,
             ConfirmLabel::ScopesAdded,
+            ConfirmLabel::ApiScopes,
+            ConfirmLabel::ExpiresAt,
             ConfirmLabel::ConsentRule,
             ConfirmLabel::TokenLimit,
             ConfirmLabel::Owner,
@@ -847,7 +852,7 @@ fn audit_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     };
     let (previous, next) = (Some("/console/audit?zone=0"), Some("/console/audit?after=x"));
     add("console-audit", page(&events, previous, next, &[], None));
-    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/x"), false))));
+    add("console-audit-live", page(&events, None, next, &[], Some(live(Some("/console/audit?live=8"), false))));
     add("console-audit-none", page(&[], None, None, &[], Some(live(None, true))));
     let wrong = [AuditField::User, AuditField::From, AuditField::To];
     add("console-audit-wrong", page(&events, previous, next, &wrong, Some(live(None, false))));

@@ -1,19 +1,20 @@
 //! Console pages about the installation with sample data: overview, applications, access checks,
 //! keys, e-mail and settings.
 
-use sealgate_config::{Access, Setting, SettingSource};
+use sealgate_config::{Access, EffectiveSetting, SettingSource};
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
-    AccessOutcome, AppChangePage, AppLine, AppPage, AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField,
-    CheckForm, CheckNote, CheckedHeader, CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem,
-    EditRuleForm, EditRuleLine, EditRulePage, ElementLink, FileState, KeyAlgorithm, KeyPlanPage, KeysPage, MailLine,
-    MailPage, MailTemplatesPage, NewAppForm, NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine,
-    ReloadPage, RuleLine, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
-    UserChoice,
+    AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
+    AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
+    CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
+    ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine, SectionLink,
+    SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart, UserChoice,
 };
-use sealgate_pages::{Frame, Named, html};
+use sealgate_pages::{Done, Frame, Inside, Named, html};
 
 use crate::console::inside;
 use crate::sample::{AT, Sample};
@@ -52,7 +53,7 @@ type Pages = Vec<(String, String)>;
 
 /// Returns the pages in every state.
 pub(crate) fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
-    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages];
+    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages, api_token_pages];
     parts.iter().flat_map(|pages| pages(frame, sample)).collect()
 }
 
@@ -79,8 +80,8 @@ fn key_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         key(None, None, None),
     ];
     let page = |keys: &[serde_json::Value], algorithms: &[(&'static str, _, bool)], problem| {
-        let algorithm = |(name, next_rotation, is_rotating)| KeyAlgorithm { name, next_rotation, is_rotating };
-        let algorithms: Vec<KeyAlgorithm> = algorithms.iter().copied().map(algorithm).collect();
+        let algorithm = |(name, next_rotation, is_rotating)| RotationLine { name, next_rotation, is_rotating };
+        let algorithms: Vec<RotationLine> = algorithms.iter().copied().map(algorithm).collect();
         html(&KeysPage { inside: inside(), csrf, ring: &ring(keys), now: AT, algorithms: &algorithms, problem })
     };
     add("console-keys", page(&keys, &[("RS256", Some(AT), false), ("ES256", None, true)], None));
@@ -132,7 +133,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             sections: &sections,
             issuer: "https://id.example.com",
         };
-        let page = SettingsPage { inside: inside(), csrf, find: "", home: Some(&home), list: None };
+        let inside = Inside { done: (!is_refused).then_some(Done::Reloaded), ..inside() };
+        let page = SettingsPage { inside, csrf, find: "", home: Some(&home), list: None };
         all.push((format!("console-settings-{name}"), html(&page)));
     }
     let sources = [
@@ -142,7 +144,7 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         SettingSource::Computed,
         SettingSource::Unset,
     ];
-    let settings = sources.map(|source| Setting {
+    let settings = sources.map(|source| EffectiveSetting {
         section: "pages",
         element: None,
         path: person.to_owned(),
@@ -150,11 +152,15 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         source,
         default: Some("\"Sealgate\""),
         description: "Name of the operator.",
+        is_in_applications_file: matches!(source, SettingSource::Hidden { .. }),
         needs_restart: source == SettingSource::Default,
     });
-    let settings: Vec<&Setting> = settings.iter().collect();
-    let elements =
-        [true, false].map(|is_current| ElementLink { name: person.to_owned(), address: "/x".to_owned(), is_current });
+    let settings: Vec<&EffectiveSetting> = settings.iter().collect();
+    let elements = [true, false].map(|is_current| ElementLink {
+        name: person.to_owned(),
+        address: "/console/settings?section=app".to_owned(),
+        is_current,
+    });
     for (name, section, lines) in
         [("list", Some("pages"), &settings[..]), ("found", None, &settings), ("none", None, &[][..])]
     {
@@ -164,8 +170,8 @@ fn settings_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
             lines,
             total: lines.len() as u64,
             first: 1,
-            previous: section,
-            next: section,
+            previous: section.map(|_| "/console/settings?section=pages"),
+            next: section.map(|_| "/console/settings?section=pages&page=3"),
         };
         let page = SettingsPage { inside: inside(), csrf, find: person, home: None, list: Some(&list) };
         all.push((format!("console-settings-{name}"), html(&page)));
@@ -516,6 +522,49 @@ fn mail_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         ("console-mail-address", page(server, None, Some(""), &[])),
         ("console-mail-failed", page(server, None, Some(person), &[])),
         ("console-mail-templates", html(&templates)),
+    ]
+    .map(|(name, html)| (name.to_owned(), html))
+    .into()
+}
+
+fn api_token_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { person, csrf, .. } = sample;
+    let line = |creator: Option<(String, Option<String>)>| ApiTokenLine {
+        id: "t1".to_owned(),
+        name: person.to_owned(),
+        scopes: "users:read users:write".to_owned(),
+        last_used_at: creator.is_some().then_some(AT),
+        creator,
+        created_at: AT,
+        expires_at: AT,
+    };
+    let lines =
+        [line(Some(("u1".to_owned(), Some(person.to_owned())))), line(Some(("u2".to_owned(), None))), line(None)];
+    let page = |role, tokens: &[ApiTokenLine], faults: &[ApiTokenFault], new_token| {
+        let form = ApiTokenForm {
+            name: person.to_owned(),
+            scopes: vec![ApiScope::UsersRead],
+            days: 90,
+            faults: faults.to_vec(),
+        };
+        html(&ApiTokensPage {
+            inside: inside(frame, sample, role, None),
+            csrf,
+            tokens,
+            form: &form,
+            lifetimes: &[30, 90],
+            new_token,
+            address: "https://id.example.com/api/v1/",
+        })
+    };
+    let wrong = [ApiTokenFault::Name, ApiTokenFault::Scopes];
+    let administrator = ConsoleRole::Administrator;
+    [
+        ("console-api-tokens", page(administrator, &lines, &[], None)),
+        ("console-api-tokens-none", page(administrator, &[], &wrong, None)),
+        ("console-api-tokens-full", page(administrator, &lines, &[ApiTokenFault::TooMany], None)),
+        ("console-api-tokens-new", page(administrator, &lines, &[], Some("sealgate_api_x"))),
+        ("console-api-tokens-auditor", page(ConsoleRole::Auditor, &lines, &[], None)),
     ]
     .map(|(name, html)| (name.to_owned(), html))
     .into()

@@ -87,6 +87,8 @@ const fn meaning(kind: AuditKind) -> &'static str {
             "a client did not accept the logout token of an ended session; at most one event per client in ten minutes"
         }
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
+        AuditKind::ApiTokenCreated => "a token for the admin API was created; the detail has its ID, scopes and expiry",
+        AuditKind::ApiTokenRevoked => "a token for the admin API was removed; the detail has its ID",
         AuditKind::AppChanged => {
             "an administrator changed an application or its rules in the console; the detail names the keys"
         }

@@ -90,6 +90,11 @@ fn only_apps(text: &str) -> Result<(), String> {
 }
 
 impl JoinedText {
+    /// Returns the number of lines before the file of applications. `None` if there is no such file.
+    pub(super) fn lines(&self) -> Option<usize> {
+        self.file.as_ref().map(|(_, lines)| *lines)
+    }
+
     /// Adds the name and the line of the file of applications to the errors in it.
     pub(super) fn locate(&self, faults: Vec<ConfigFault>) -> Vec<ConfigFault> {
         let Some((path, lines)) = &self.file else { return faults };

@@ -37,13 +37,11 @@ pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: b
             }
             address::group(text)
         });
-        if let Some(group) = group {
-            console.user_managers.push(UserManagers { group, manages: Vec::new() });
-            managers.push(table);
-        }
+        console.user_managers.extend(group.clone().map(|group| UserManagers { group, manages: Vec::new() }));
+        managers.push((group, table));
     }
     let mut manages = Vec::new();
-    for mut table in managers {
+    for (group, mut table) in managers {
         let groups = table.required_texts("manages", "write a list such as [\"staff\"]", |text| {
             if console.role_groups().any(|(group, _)| group == text) {
                 return Err(format!(
@@ -52,7 +50,8 @@ pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: b
             }
             address::group(text)
         });
-        manages.push(groups);
+        // The file has an error if a table has no group of its own.
+        manages.extend(group.map(|_| groups));
     }
     for (known, groups) in console.user_managers.iter_mut().zip(manages) {
         known.manages = groups;

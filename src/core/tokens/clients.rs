@@ -44,6 +44,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/check",
     "/console/settings",
     "/console/audit",
+    "/console/api-tokens",
 ];
 
 /// Path on the application's own host to which the provider returns after a sign-out, for a page of

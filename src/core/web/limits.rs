@@ -30,6 +30,8 @@ pub enum Bucket {
     Logout,
     /// `/oauth/register`.
     Register,
+    /// `/api/v1/`.
+    Api,
     /// All other paths.
     Pages,
 }
@@ -56,6 +58,7 @@ impl Bucket {
             Self::Introspect => "introspect",
             Self::Logout => "logout",
             Self::Register => "register",
+            Self::Api => "api",
             Self::Pages => "pages",
         }
     }
@@ -73,6 +76,7 @@ impl Bucket {
             Self::Introspect => "introspect_site",
             Self::Logout => "logout_site",
             Self::Register => "register_site",
+            Self::Api => "api_site",
             Self::Pages => "pages_site",
         }
     }
@@ -89,7 +93,8 @@ impl Bucket {
             | Self::Revoke
             | Self::Introspect
             | Self::Logout
-            | Self::Register => LimitScope::Cluster,
+            | Self::Register
+            | Self::Api => LimitScope::Cluster,
         }
     }
 
@@ -105,6 +110,7 @@ impl Bucket {
             Self::Introspect => limits.introspect,
             Self::Logout => limits.logout,
             Self::Register => limits.register,
+            Self::Api => limits.api,
             Self::Pages => limits.pages,
         }
     }

@@ -19,12 +19,12 @@ pub(super) type Create<H> = Arc<dyn Fn(ShutdownWatch) -> H + Send + Sync>;
 
 /// The threads of a service. Dropping them ends their connections.
 pub(super) struct Workers<H> {
-    all: Vec<Worker<H>>,
+    all: Vec<WorkerThread<H>>,
     next: AtomicUsize,
 }
 
 /// A thread with its runtime.
-pub(super) struct Worker<H> {
+pub(super) struct WorkerThread<H> {
     runtime: Handle,
     pub(super) handler: Arc<H>,
     /// Number of connections.
@@ -47,30 +47,32 @@ impl<H: Send + Sync + 'static> Workers<H> {
         create: &Create<H>,
     ) -> io::Result<Self> {
         let starting: Vec<_> = (0..count)
-            .map(|number| Worker::start(format!("{name}-{number}"), blocking_threads, stop.clone(), Arc::clone(create)))
+            .map(|number| {
+                WorkerThread::start(format!("{name}-{number}"), blocking_threads, stop.clone(), Arc::clone(create))
+            })
             .collect::<io::Result<_>>()?;
         let ended = |_| io::Error::other("a thread ended while it started");
         let all = starting.into_iter().map(|started| started.recv().map_err(ended)?);
         Ok(Self { all: all.collect::<io::Result<_>>()?, next: AtomicUsize::new(0) })
     }
 
-    pub(super) fn all(&self) -> &[Worker<H>] {
+    pub(super) fn all(&self) -> &[WorkerThread<H>] {
         &self.all
     }
 
     /// Returns the thread with the fewest connections. `None` if there are no threads.
-    pub(super) fn least_busy(&self) -> Option<&Worker<H>> {
+    pub(super) fn least_busy(&self) -> Option<&WorkerThread<H>> {
         self.all.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed))
     }
 
     /// Returns the threads in turn. `None` if there are none.
-    pub(super) fn in_turn(&self) -> Option<&Worker<H>> {
+    pub(super) fn in_turn(&self) -> Option<&WorkerThread<H>> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         self.all.get(next.checked_rem(self.all.len())?)
     }
 }
 
-impl<H: Send + Sync + 'static> Worker<H> {
+impl<H: Send + Sync + 'static> WorkerThread<H> {
     fn start(
         name: String,
         blocking_threads: usize,

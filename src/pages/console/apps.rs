@@ -44,6 +44,7 @@ impl AppLine<'_> {
 /// Page of an application.
 #[derive(Template)]
 #[template(path = "console/app.html")]
+#[expect(clippy::struct_excessive_bools, reason = "independent parts of the page")]
 pub struct AppPage<'a> {
     pub inside: Inside<'a>,
     pub app: &'a AppLine<'a>,

@@ -63,6 +63,15 @@ impl CheckForm<'_> {
         matches!(self.fault, Some(CheckField::Url | CheckField::UrlCharacters))
     }
 
+    /// Returns what the page says about a search.
+    pub(super) fn found_words(&self, t: &Words) -> Markup {
+        match self.found {
+            None | Some(([], _)) => t.check_found_none(),
+            Some((choices, total)) if choices.len() < total => t.check_found_some(choices.len() as u64, total as u64),
+            Some(_) => t.check_found(),
+        }
+    }
+
     pub(super) fn is_user_wrong(&self) -> bool {
         matches!(self.fault, Some(CheckField::User | CheckField::NoUser))
     }

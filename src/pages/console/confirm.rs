@@ -47,6 +47,8 @@ pub enum GuardedChange {
     /// All users' access through a client ends.
     EndGrants,
     DeleteMail(MailKind),
+    CreateApiToken,
+    RemoveApiToken,
 }
 
 /// Part of a change, shown with its values.
@@ -68,6 +70,9 @@ pub enum ConfirmLabel {
     RedirectUrisAdded,
     PostLogoutRedirectUrisAdded,
     ScopesAdded,
+    /// Scopes of a token for the admin API.
+    ApiScopes,
+    ExpiresAt,
     ConsentRule,
     TokenLimit,
     Owner,
@@ -136,6 +141,7 @@ impl ConfirmPage<'_> {
     fn entry(&self) -> MenuEntry {
         match self.change {
             GuardedChange::DeleteMail(_) => MenuEntry::Mail,
+            GuardedChange::CreateApiToken | GuardedChange::RemoveApiToken => MenuEntry::ApiTokens,
             _ if self.is_about_client() => MenuEntry::Clients,
             _ => MenuEntry::Users,
         }
@@ -161,6 +167,8 @@ impl ConfirmPage<'_> {
             ConfirmLabel::RedirectUrisAdded => t.confirm_uris_added(),
             ConfirmLabel::PostLogoutRedirectUrisAdded => t.confirm_post_logout_added(),
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
+            ConfirmLabel::ApiScopes => t.api_token_scopes(),
+            ConfirmLabel::ExpiresAt => t.confirm_api_token_until(),
             ConfirmLabel::ConsentRule => t.client_consent(),
             ConfirmLabel::TokenLimit => t.client_token_limit(),
             ConfirmLabel::Owner => t.client_owner(),
@@ -197,6 +205,8 @@ impl ConfirmPage<'_> {
             GuardedChange::SetClientRules => t.confirm_client_rules_title(),
             GuardedChange::EndGrants => t.confirm_client_grants_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
+            GuardedChange::CreateApiToken => t.confirm_api_token_title(),
+            GuardedChange::RemoveApiToken => t.confirm_api_token_remove_title(),
         }
     }
 
@@ -236,6 +246,8 @@ impl ConfirmPage<'_> {
             GuardedChange::SetClientRules => t.confirm_client_rules_effect(),
             GuardedChange::EndGrants => t.confirm_client_grants_effect(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
+            GuardedChange::CreateApiToken => t.confirm_api_token_effect(),
+            GuardedChange::RemoveApiToken => t.confirm_api_token_remove_effect(),
         }
     }
 
@@ -264,6 +276,8 @@ impl ConfirmPage<'_> {
             GuardedChange::UseSecret => t.client_use_secret(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
+            GuardedChange::CreateApiToken => t.api_token_create(),
+            GuardedChange::RemoveApiToken => t.api_token_remove(),
             GuardedChange::EndGrants => t.client_grants_end(),
         }
     }

@@ -1,5 +1,6 @@
 //! Console pages for developers and administrators. This module has the pages about signing keys.
 
+mod api_tokens;
 mod apps;
 mod bulk;
 mod check_access;
@@ -25,6 +26,7 @@ use crate::words::Markup;
 use sealgate_domain::key_ring::{KeyLife, KeyRing, KeyState};
 use sealgate_domain::time::UnixTime;
 
+pub use api_tokens::{ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage};
 pub use apps::{
     AppLine, AppPage, AppSessionLine, AppsPage, NewAppForm, NewAppPage, NewAppResult, RefusalLine, RuleLine,
 };
@@ -63,14 +65,14 @@ pub struct KeysPage<'a> {
     pub ring: &'a KeyRing,
     pub now: UnixTime,
     /// Configured algorithms.
-    pub algorithms: &'a [KeyAlgorithm],
+    pub algorithms: &'a [RotationLine],
     /// Reason why a rotation failed.
     pub problem: Option<&'a str>,
 }
 
 /// Algorithm with its own keys and schedule.
 #[derive(Debug)]
-pub struct KeyAlgorithm {
+pub struct RotationLine {
     pub name: &'static str,
     /// Next automatic rotation.
     pub next_rotation: Option<UnixTime>,

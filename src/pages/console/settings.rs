@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
-use sealgate_config::{Language, Setting, SettingSource};
+use sealgate_config::{EffectiveSetting, Language, SettingSource};
 use sealgate_domain::time::UnixTime;
 
 /// Page of the settings: its start, or a list of settings.
@@ -75,7 +75,7 @@ pub struct SettingsList<'a> {
     /// Section. `None` for the results of a search.
     pub section: Option<&'a str>,
     pub elements: &'a [ElementLink],
-    pub lines: &'a [&'a Setting],
+    pub lines: &'a [&'a EffectiveSetting],
     pub total: u64,
     /// Number of the first setting on the page, from 1.
     pub first: u64,
@@ -83,7 +83,7 @@ pub struct SettingsList<'a> {
     pub next: Option<&'a str>,
 }
 
-/// Page that lists what a reload changes, and asks for the confirmation.
+/// Page that lists the changes of a reload, and asks for the confirmation.
 #[derive(Template)]
 #[template(path = "console/reload.html")]
 pub struct ReloadPage<'a> {
@@ -102,7 +102,7 @@ pub struct ReloadPage<'a> {
     pub fields: &'a [(&'a str, &'a str)],
 }
 
-/// Setting with its values before and after a reload. A value is `None` if the key is not set, or is
+/// EffectiveSetting with its values before and after a reload. A value is `None` if the key is not set, or is
 /// not shown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingChange {
@@ -111,10 +111,20 @@ pub struct SettingChange {
     pub after: Option<String>,
 }
 
+impl SettingsList<'_> {
+    /// Returns the number of the last setting on the page, from 1.
+    fn last(&self) -> u64 {
+        (self.first + self.lines.len() as u64).saturating_sub(1)
+    }
+}
+
 impl SettingsPage<'_> {
-    fn source(&self, setting: &&Setting) -> Markup {
+    fn source(&self, setting: &&EffectiveSetting) -> Markup {
         let t = self.inside.frame.t;
         match setting.source {
+            SettingSource::File { line } | SettingSource::Hidden { line } if setting.is_in_applications_file => {
+                t.settings_from_applications(line as u64)
+            }
             SettingSource::File { line } | SettingSource::Hidden { line } => t.settings_from_file(line as u64),
             SettingSource::Default => t.settings_from_default(),
             SettingSource::Computed => t.settings_computed(),
@@ -122,7 +132,7 @@ impl SettingsPage<'_> {
         }
     }
 
-    fn is_hidden(setting: &&Setting) -> bool {
+    fn is_hidden(setting: &&EffectiveSetting) -> bool {
         matches!(setting.source, SettingSource::Hidden { .. })
     }
 

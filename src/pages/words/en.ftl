@@ -1368,6 +1368,7 @@ actor-client = The client itself
 actor-operator = An operator on the command line
 actor-server = The server
 actor-configuration = The configuration file
+actor-api-token = An API token
 event-signed-in = Signed in
 event-sign-in-failed = Sign-in failed
 event-app-signed-in = Signed in to a protected application
@@ -1419,6 +1420,8 @@ event-directory-loss-accepted = Loss of directory accounts accepted
 event-mail-changed = Email queue changed
 event-logout-not-accepted = Client did not accept a sign-out
 event-configuration-reloaded = Configuration reloaded
+event-api-token-created = API token created
+event-api-token-revoked = API token removed
 event-app-changed = Application changed
 
 # Details of an event in the audit log, if the detail is one of the program's own words.
@@ -1837,6 +1840,51 @@ done-mail-retried = The message will be sent in a few seconds.
 done-mail-deleted = The message was deleted.
 done-app = The application was saved, and the configuration was reloaded.
 
+## Tokens for the admin API
+
+api-tokens-title = API tokens
+api-tokens-lead = Programs manage this installation with a token. A token works only while the administrator who created it has the role.
+api-tokens-none = There are no API tokens.
+api-tokens-full = There are too many API tokens. Remove one first.
+api-token-new = Create a token
+api-token-once = Copy the token now. It is not shown again.
+api-token-name-hint = The program that uses the token, such as terraform.
+api-token-name-wrong = Enter a name of 1 to 100 characters.
+api-token-scopes = Scopes
+api-token-scopes-wrong = Choose at least one scope.
+api-token-lifetime = Lifetime
+# $days (number): lifetime in days
+api-token-days = { $days } days
+api-token-create = Create token
+api-token-remove = Remove
+# $name: name of the token
+api-token-remove-named = Remove { $name }
+# $created, $expires: times
+api-token-times = Created { $created }, expires { $expires }.
+# $at: time
+api-token-used = Last used { $at }.
+api-token-unused = Never used.
+api-scope-users-read = <code>users:read</code> List users
+api-scope-users-write = <code>users:write</code> Create, change and delete users, reset their credentials
+api-scope-groups-read = <code>groups:read</code> List groups and members
+api-scope-groups-write = <code>groups:write</code> Change members, rename and delete groups
+api-scope-clients-read = <code>clients:read</code> List clients
+api-scope-clients-write = <code>clients:write</code> Create, change and delete clients, generate secrets
+api-scope-sessions-read = <code>sessions:read</code> List sessions and other access
+api-scope-sessions-write = <code>sessions:write</code> End sessions and other access
+api-scope-keys-read = <code>keys:read</code> List signing keys
+api-scope-keys-write = <code>keys:write</code> Rotate the signing key
+api-scope-mail-read = <code>mail:read</code> List email messages
+api-scope-mail-write = <code>mail:write</code> Retry and delete email messages
+api-scope-audit-read = <code>audit:read</code> Read the audit log
+api-scope-apps-read = <code>apps:read</code> List applications and check access
+api-scope-admins-write = <code>admins:write</code> With another write scope: change users with a console role
+confirm-api-token-title = Create this token?
+confirm-api-token-effect = Every program that has the token can do this in your name, without a password or a second factor. The token is shown to you once.
+confirm-api-token-until = Expires
+confirm-api-token-remove-title = Remove this token?
+confirm-api-token-remove-effect = Programs that use the token stop working at once.
+done-api-token-removed = The token was removed.
 ## Settings and reload
 
 settings-file = Configuration file
@@ -1863,11 +1911,12 @@ settings-back = Back to the settings
 settings-found = Found settings
 settings-entries = Entries of this section
 settings-none = No setting was found.
-settings-shown = From setting { $first } of { $total }
+settings-shown = { $first }–{ $last } of { $total }
 settings-pages = Pages of the settings
 settings-previous = Previous
 settings-next = Next
 settings-from-file = Configuration file, line { $line }
+settings-from-applications = File of applications, line { $line }
 settings-from-default = Default
 settings-computed = Follows from other keys or the machine
 settings-unset = Not in the configuration file

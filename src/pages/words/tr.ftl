@@ -1324,6 +1324,7 @@ actor-client = İstemcinin kendisi
 actor-operator = Komut satırından bir yönetici
 actor-server = Sunucu
 actor-configuration = Yapılandırma dosyası
+actor-api-token = API belirteci
 event-signed-in = Oturum açıldı
 event-sign-in-failed = Oturum açma denemesi başarısız oldu
 event-app-signed-in = Korunan bir uygulamada oturum açıldı
@@ -1375,6 +1376,8 @@ event-directory-loss-accepted = Dizindeki hesap kaybı kabul edildi
 event-mail-changed = E-posta kuyruğu değiştirildi
 event-logout-not-accepted = İstemci oturum kapatma bildirimini kabul etmedi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
+event-api-token-created = API belirteci oluşturuldu
+event-api-token-revoked = API belirteci kaldırıldı
 event-app-changed = Uygulama değiştirildi
 
 # Olayın yanında gösterilen ayrıntılar.
@@ -1792,6 +1795,51 @@ done-mail-retried = İleti birkaç saniye içinde gönderilecek.
 done-mail-deleted = İleti silindi.
 done-app = Uygulama kaydedildi ve yapılandırma yeniden yüklendi.
 
+## Yönetim API'si belirteçleri
+
+api-tokens-title = API belirteçleri
+api-tokens-lead = Programlar bu kurulumu bir belirteçle yönetir. Bir belirteç, yalnızca onu oluşturan yöneticinin rolü sürdükçe çalışır.
+api-tokens-none = API belirteci yok.
+api-tokens-full = Çok fazla API belirteci var. Önce birini kaldırın.
+api-token-new = Belirteç oluştur
+api-token-once = Belirteci şimdi kopyalayın. Bir daha gösterilmez.
+api-token-name-hint = Belirteci kullanan program, örneğin terraform.
+api-token-name-wrong = 1 ile 100 karakter arasında bir ad girin.
+api-token-scopes = Kapsamlar
+api-token-scopes-wrong = En az bir kapsam seçin.
+api-token-lifetime = Geçerlilik süresi
+# $days (number): gün sayısı
+api-token-days = { $days } gün
+api-token-create = Belirteç oluştur
+api-token-remove = Kaldır
+# $name: belirtecin adı
+api-token-remove-named = { $name } belirtecini kaldır
+# $created, $expires: zamanlar
+api-token-times = Oluşturulma: { $created }, bitiş: { $expires }.
+# $at: zaman
+api-token-used = Son kullanım: { $at }.
+api-token-unused = Hiç kullanılmadı.
+api-scope-users-read = <code>users:read</code> Kullanıcıları listele
+api-scope-users-write = <code>users:write</code> Kullanıcı oluştur, değiştir ve sil, kimlik bilgilerini sıfırla
+api-scope-groups-read = <code>groups:read</code> Grupları ve üyelerini listele
+api-scope-groups-write = <code>groups:write</code> Üyeleri değiştir, grupları yeniden adlandır ve sil
+api-scope-clients-read = <code>clients:read</code> İstemcileri listele
+api-scope-clients-write = <code>clients:write</code> İstemci oluştur, değiştir ve sil, gizli anahtar üret
+api-scope-sessions-read = <code>sessions:read</code> Oturumları ve diğer erişimleri listele
+api-scope-sessions-write = <code>sessions:write</code> Oturumları ve diğer erişimleri sonlandır
+api-scope-keys-read = <code>keys:read</code> İmza anahtarlarını listele
+api-scope-keys-write = <code>keys:write</code> İmza anahtarını yenile
+api-scope-mail-read = <code>mail:read</code> E-postaları listele
+api-scope-mail-write = <code>mail:write</code> E-postaları yeniden dene ve sil
+api-scope-audit-read = <code>audit:read</code> Denetim kaydını oku
+api-scope-apps-read = <code>apps:read</code> Uygulamaları listele ve erişimi denetle
+api-scope-admins-write = <code>admins:write</code> Başka bir yazma kapsamıyla birlikte: konsol rolü olan kullanıcıları değiştir
+confirm-api-token-title = Bu belirteç oluşturulsun mu?
+confirm-api-token-effect = Belirtece sahip her program, parola veya ikinci adım olmadan bunları sizin adınıza yapabilir. Belirteç size bir kez gösterilir.
+confirm-api-token-until = Bitiş
+confirm-api-token-remove-title = Bu belirteç kaldırılsın mı?
+confirm-api-token-remove-effect = Belirteci kullanan programlar hemen çalışmaz olur.
+done-api-token-removed = Belirteç kaldırıldı.
 ## Ayarlar ve yeniden yükleme
 
 settings-file = Yapılandırma dosyası
@@ -1810,11 +1858,12 @@ settings-back = Ayarlara dön
 settings-found = Bulunan ayarlar
 settings-entries = Bu bölümün kayıtları
 settings-none = Ayar bulunamadı.
-settings-shown = { $total } ayardan { $first }. ve sonrası
+settings-shown = { $first }–{ $last } / { $total }
 settings-pages = Ayar sayfaları
 settings-previous = Önceki
 settings-next = Sonraki
 settings-from-file = Yapılandırma dosyası, satır { $line }
+settings-from-applications = Uygulamalar dosyası, satır { $line }
 settings-from-default = Varsayılan
 settings-computed = Diğer ayarlardan veya makineden belirlenir
 settings-unset = Yapılandırma dosyasında yok

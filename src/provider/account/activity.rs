@@ -95,12 +95,17 @@ impl EventNames {
             None => None,
         };
         let administrator = match event.actor {
-            Actor::Administrator(subject) | Actor::Developer(subject) | Actor::UserManager(subject) => {
-                Some(self.user(ctx, subject).await?)
-            }
-            Actor::Stranger | Actor::User | Actor::Client | Actor::Operator | Actor::Server | Actor::Configuration => {
-                None
-            }
+            Actor::Administrator(subject)
+            | Actor::Developer(subject)
+            | Actor::UserManager(subject)
+            | Actor::Auditor(subject) => Some(self.user(ctx, subject).await?),
+            Actor::Stranger
+            | Actor::User
+            | Actor::Client
+            | Actor::Operator
+            | Actor::Server
+            | Actor::Configuration
+            | Actor::ApiToken { .. } => None,
         };
         let party = match &event.client {
             // The name of the provider's own pages would add nothing to the event.

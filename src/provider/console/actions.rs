@@ -30,6 +30,7 @@ pub(super) enum Action {
     AddApp,
     CheckNewApp,
     CheckAccess,
+    ApiToken(ApiTokenAction),
     /// Reloads the configuration.
     Reload,
     Audit(AuditAction),
@@ -125,6 +126,13 @@ pub(super) enum MailAction {
     Test,
 }
 
+/// Action on the page of tokens for the admin API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ApiTokenAction {
+    Create,
+    Remove,
+}
+
 /// What an action requires in addition to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
@@ -160,6 +168,7 @@ impl Action {
             Area::NewApp if form.has("sure") => Some(Self::AddApp),
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
+            Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
             Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
             Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
@@ -241,7 +250,8 @@ impl Action {
             | Self::EditApp(_)
             | Self::AddApp
             | Self::Reload
-            | Self::Mail(Mail::Delete) => Guard::Confirmation,
+            | Self::Mail(Mail::Delete)
+            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
         }
     }
 
@@ -303,7 +313,8 @@ impl Action {
             | Self::EndAppSession
             | Self::EditApp(_)
             | Self::AddApp
-            | Self::CheckNewApp => ConsoleRoles::ADMINISTRATORS,
+            | Self::CheckNewApp
+            | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
@@ -426,6 +437,13 @@ impl ClientTestAction {
     /// Reads the action of a form on the page for test sign-ins.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("switch-on", Self::SwitchOn), ("switch-off", Self::SwitchOff), ("start", Self::Start)])
+    }
+}
+
+impl ApiTokenAction {
+    /// Reads the action of a form on the page of tokens for the admin API.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("create", Self::Create), ("remove", Self::Remove)])
     }
 }
 

@@ -44,14 +44,14 @@ const MAX_ZONE_MINUTES: i64 = 14 * 60;
 /// Shows the events (GET), or changes the user's saved filters (POST).
 pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method != Method::POST {
-        return show(ctx, console_user, &Typed::read(&ctx.query()?)?, None).await;
+        return show(ctx, console_user, &AuditInput::read(&ctx.query()?)?, None).await;
     }
     let form = console_user.form(ctx)?;
     match audit_filters::change(ctx, console_user, &form).await? {
         Ok(response) => Ok(response),
         Err(fault) => {
             let filter = Params::parse(form.one("filter")?.unwrap_or_default().as_bytes()).unwrap_or_default();
-            show(ctx, console_user, &Typed::read(&filter)?, Some(fault)).await
+            show(ctx, console_user, &AuditInput::read(&filter)?, Some(fault)).await
         }
     }
 }
@@ -59,7 +59,7 @@ pub(super) async fn audit_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
 async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
-    typed: &Typed,
+    typed: &AuditInput,
     filter_fault: Option<AuditField>,
 ) -> Result<Response, Failure> {
     let at = Position::read(ctx)?;
@@ -133,7 +133,7 @@ async fn show(
 }
 
 /// Returns the links of the live view. The newest page has them.
-fn live_view(ctx: &RequestContext<'_>, typed: &Typed, at: &Position) -> Result<Option<LiveView>, Failure> {
+fn live_view(ctx: &RequestContext<'_>, typed: &AuditInput, at: &Position) -> Result<Option<LiveView>, Failure> {
     if at.after.is_some() || ctx.head.method != Method::GET {
         return Ok(None);
     }
@@ -155,7 +155,7 @@ const FAILED: &str = "failed";
 const SUCCEEDED: &str = "succeeded";
 
 /// Input of the filter form.
-pub(super) struct Typed {
+pub(super) struct AuditInput {
     kind: String,
     person: String,
     client: String,
@@ -172,7 +172,7 @@ pub(super) struct Typed {
     zone: i64,
 }
 
-impl Typed {
+impl AuditInput {
     /// Reads the filter from a query.
     pub(super) fn read(query: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(query.one(name)?.unwrap_or_default().trim().to_owned()) };

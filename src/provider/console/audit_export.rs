@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::audit::Typed;
+use super::audit::AuditInput;
 use crate::console::ConsoleUser;
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit;
@@ -72,7 +72,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         Some("ndjson") => ExportFormat::Ndjson,
         _ => return Err(Failure::page(Problem::InvalidRequest)),
     };
-    let typed = Typed::read(&query)?;
+    let typed = AuditInput::read(&query)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let file = format!("attachment; filename=\"audit.{}\"", format.extension());
     let response =

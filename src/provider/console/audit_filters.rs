@@ -2,7 +2,7 @@
 
 use crate::console::ConsoleUser;
 use crate::console::actions::AuditAction;
-use crate::console::audit::Typed;
+use crate::console::audit::AuditInput;
 use crate::request::ProviderRequest as _;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -27,9 +27,9 @@ pub(super) async fn change(
     console_user: &ConsoleUser,
     form: &Params,
 ) -> Result<Result<Response, AuditField>, Failure> {
-    let name = form.one("name")?.unwrap_or_default().trim().to_owned();
+    let name = form.one("filter-name")?.unwrap_or_default().trim().to_owned();
     let filter = form.one("filter")?.unwrap_or_default();
-    let query = Typed::read(&Params::parse(filter.as_bytes()).unwrap_or_default())?.query().finish();
+    let query = AuditInput::read(&Params::parse(filter.as_bytes()).unwrap_or_default())?.query().finish();
     let sub = console_user.visitor.user.sub;
     let store = &ctx.sealgate.store;
     let (done, query) = match AuditAction::read(form)? {

@@ -11,7 +11,7 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::oauth::params::Params;
-use sealgate_pages::console::{KeyAlgorithm, KeyPlanPage, KeysPage};
+use sealgate_pages::console::{KeyPlanPage, KeysPage, RotationLine};
 use sealgate_pages::{Done, Problem, html};
 
 const PAGE: &str = "/console/keys";
@@ -58,13 +58,13 @@ async fn show(
 ) -> Result<Response, Failure> {
     let ring = ctx.sealgate.store.key_ring().await?;
     let keys = &ctx.sealgate.config.keys;
-    let algorithms: Vec<KeyAlgorithm> = keys
+    let algorithms: Vec<RotationLine> = keys
         .algorithms
         .iter()
         .map(|algorithm| {
             let ring = ring.clone().of_algorithm(*algorithm);
             let next = keys.rotate.and_then(|every| ring.next_rotation(every, keys.times, ctx.now));
-            KeyAlgorithm {
+            RotationLine {
                 name: algorithm.name(),
                 next_rotation: next.map(|next| next.activate_at),
                 is_rotating: ring.next_to_sign(ctx.now, |_| true).is_some(),

@@ -10,6 +10,7 @@
 //! The pages have modules of their own.
 
 mod actions;
+mod api_tokens;
 mod app;
 mod audit;
 mod audit_export;
@@ -90,6 +91,7 @@ pub(super) enum Area {
     Settings,
     Audit,
     AuditExport,
+    ApiTokens,
 }
 
 impl Area {
@@ -115,7 +117,8 @@ impl Area {
             | Self::CheckAccess
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRoles::READERS,
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRoles::READERS,
         }
     }
 
@@ -146,7 +149,8 @@ impl Area {
             | Self::NewApp
             | Self::Settings
             | Self::Audit
-            | Self::AuditExport => ConsoleRoles::ADMINISTRATORS,
+            | Self::AuditExport
+            | Self::ApiTokens => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
@@ -185,6 +189,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Settings => settings::settings_page(ctx, &console_user).await,
         Area::Audit => audit::audit_page(ctx, &console_user).await,
         Area::AuditExport => audit_export::export(ctx, &console_user).await,
+        Area::ApiTokens => api_tokens::api_tokens_page(ctx, &console_user).await,
     }
 }
 
@@ -248,7 +253,8 @@ impl ConsoleUser {
         let actor = match () {
             () if roles.is_administrator() => Actor::Administrator(subject),
             () if area.editors().has(ConsoleRole::UserManager) => Actor::UserManager(subject),
-            () => Actor::Developer(subject),
+            () if area.editors().has(ConsoleRole::Developer) => Actor::Developer(subject),
+            () => Actor::Auditor(subject),
         };
         Ok(Self { visitor, roles, managed, actor })
     }
@@ -361,12 +367,15 @@ fn limit_commits(ctx: &RequestContext<'_>, roles: ConsoleRoles, managed: &BTreeS
 /// `address`.
 async fn keep_form(ctx: &RequestContext<'_>, required: ConsoleRoles, address: String) -> Result<Failure, Failure> {
     let (page, path) = (page_after_sign_in(ctx), ctx.head.uri.path());
-    if ctx.head.method != Method::POST || ctx.path(&page) != path {
+    if ctx.head.method != Method::POST {
         return Ok(Failure::Redirect(address));
     }
     let visitor = Visitor::find(ctx, &page).await?;
     if !visitor.console_roles(ctx).has_any(required) {
         return Ok(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+    }
+    if ctx.path(&page) != path {
+        return Ok(Failure::Redirect(address));
     }
     let Ok(form) = visitor.form(ctx, path) else { return Ok(Failure::Redirect(address)) };
     let page = kept_form::keep(ctx, &visitor, &page, &form).await?;

@@ -1,4 +1,4 @@
-//! `/console/settings`: the settings with their sources, what a reload would change, and the reload.
+//! `/console/settings`: the settings with their sources, the changes of the file on disk, and the reload.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::console::{ConsoleUser, confirmation, kept_form};
 use crate::request::ProviderRequest as _;
 use crate::submission;
 use crate::submission::Effect;
-use sealgate_config::{Config, Setting, section_names};
+use sealgate_config::{Config, EffectiveSetting, section_names};
 use sealgate_core::reload::{PendingReload, ReloadFault, ReloadRequest};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -126,7 +126,7 @@ impl Wanted {
         ctx.path(&format!("{PAGE}?{}", query.finish()))
     }
 
-    fn selects(&self, setting: &Setting) -> bool {
+    fn selects(&self, setting: &EffectiveSetting) -> bool {
         if let Some(section) = self.section {
             return setting.section == section && setting.element.is_none_or(|element| element == self.element);
         }
@@ -195,13 +195,13 @@ fn file_state(pending: Result<PendingReload, Vec<String>>) -> FileState {
     }
 }
 
-/// Shows the settings of a section, or those that a search has found.
+/// Shows the settings of a section, or the results of a search.
 fn list(ctx: &RequestContext<'_>, console_user: &ConsoleUser, wanted: &Wanted) -> Response {
     let settings = ctx.sealgate.config.settings();
     let names = element_names(&settings);
-    let found: Vec<&Setting> = settings.iter().filter(|setting| wanted.selects(setting)).collect();
+    let found: Vec<&EffectiveSetting> = settings.iter().filter(|setting| wanted.selects(setting)).collect();
     let first = (wanted.page - 1).saturating_mul(SETTINGS_PER_PAGE);
-    let lines: Vec<&Setting> = found.iter().copied().skip(first).take(SETTINGS_PER_PAGE).collect();
+    let lines: Vec<&EffectiveSetting> = found.iter().copied().skip(first).take(SETTINGS_PER_PAGE).collect();
     let elements: Vec<ElementLink> = wanted.section.map_or_else(Vec::new, |section| {
         let of_section = names.iter().filter(|((name, _), _)| *name == section);
         let link = |((_, number), name): (&(&str, usize), &String)| ElementLink {
@@ -237,7 +237,7 @@ fn page(
 }
 
 /// Returns the names of the elements of lists: the value of `name` or `id`, or the number from 1.
-fn element_names(settings: &[Setting]) -> BTreeMap<(&'static str, usize), String> {
+fn element_names(settings: &[EffectiveSetting]) -> BTreeMap<(&'static str, usize), String> {
     let mut names = BTreeMap::new();
     for setting in settings {
         let Some(element) = setting.element else { continue };
@@ -250,8 +250,8 @@ fn element_names(settings: &[Setting]) -> BTreeMap<(&'static str, usize), String
     names
 }
 
-/// Shows what a reload changes, and asks for the confirmation. If the reload would be refused, the
-/// page of the settings shows the reasons.
+/// Lists the changes of a reload, and asks for the confirmation. If the file cannot be loaded, shows
+/// the page of the settings with the reasons.
 async fn plan(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -305,13 +305,13 @@ fn changes(before: &Config, after: &Config) -> (Vec<SettingChange>, u64) {
 fn labelled(config: &Config) -> BTreeMap<String, Option<String>> {
     let settings = config.settings();
     let names = element_names(&settings);
-    let label = |setting: &Setting| match setting.element {
+    let label = |setting: &EffectiveSetting| match setting.element {
         Some(element) => {
             let name = names.get(&(setting.section, element)).map_or("", String::as_str);
             setting.path.replacen(&format!("[{element}]"), &format!(" {name}"), 1)
         }
         None => setting.path.clone(),
     };
-    let has_value = |setting: &&Setting| setting.element.is_none() || setting.source.line().is_some();
+    let has_value = |setting: &&EffectiveSetting| setting.element.is_none() || setting.source.line().is_some();
     settings.iter().filter(has_value).map(|setting| (label(setting), setting.value.clone())).collect()
 }

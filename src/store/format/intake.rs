@@ -18,6 +18,7 @@ use crate::subjects::{audit, client_logouts, factors, grants, registry, sessions
 use crate::{SignInAttempt, StoreError, format};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::answers::{AnswerReport, ProcessId};
+use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::app_credential::AppCredentials;
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::audit::{AuditEvent, AuditId};
@@ -200,6 +201,10 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Revocation => {
             let open: Revocation = read.typed()?;
             read.under(open.key(), &open)?.until(open.due_at())
+        }
+        Table::ApiToken => {
+            let token: ApiToken = read.typed()?;
+            read.under(table::api_token(&token.hash), &token)?.until(token.expires_at)
         }
         Table::Form
         | Table::Outbox

@@ -60,6 +60,8 @@ impl Store {
             Table::Submission,
             // Logout tokens would be sent again.
             Table::ClientLogout,
+            // Tokens may have been revoked since the backup.
+            Table::ApiToken,
             // Initial access tokens may have been used since the backup.
             Table::Once,
         ];

@@ -80,10 +80,12 @@ pub enum Table {
     Submission = b'S',
     /// Queued logouts at clients, ordered by client and due time.
     ClientLogout = b'B',
+    /// Tokens for the admin API.
+    ApiToken = b'T',
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 33] = [
+    pub(crate) const ALL: [Self; 34] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -117,6 +119,7 @@ impl Table {
         Self::Revocation,
         Self::Submission,
         Self::ClientLogout,
+        Self::ApiToken,
     ];
 
     /// Returns the name of the table in exports, which is part of their format.
@@ -155,6 +158,7 @@ impl Table {
             Self::Revocation => "revocation",
             Self::Submission => "submission",
             Self::ClientLogout => "client_logout",
+            Self::ApiToken => "api_token",
         }
     }
 
@@ -486,6 +490,11 @@ pub(crate) fn revocations(subject: Subject) -> Key {
 /// Key of a pending revocation.
 pub(crate) fn revocation(subject: Subject, at: UnixTime, number: u64) -> Key {
     key(Table::Revocation, &[subject.as_bytes(), &at.seconds().to_be_bytes(), &number.to_be_bytes()])
+}
+
+/// Key of a token for the admin API.
+pub(crate) fn api_token(hash: &SecretHash) -> Key {
+    key(Table::ApiToken, &[hash.as_bytes()])
 }
 
 /// Key of a submitted form that takes effect only once.

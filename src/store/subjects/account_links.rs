@@ -134,6 +134,9 @@ impl Store {
             let mut next = loaded.value.clone();
             change(&mut next);
             next.sub = subject;
+            if next == loaded.value {
+                return Ok(RenameOutcome::Renamed(Box::new(next)));
+            }
             let mut changes = match self.rename_changes(&loaded, &next).await? {
                 Ok(changes) => changes,
                 Err(outcome) => return Ok(outcome),

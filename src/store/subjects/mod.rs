@@ -1,6 +1,7 @@
 //! Operations on domain objects, by subject.
 
 pub(crate) mod account_links;
+pub(crate) mod api_tokens;
 pub(crate) mod app_credentials;
 pub(crate) mod app_passwords;
 pub(crate) mod audit;

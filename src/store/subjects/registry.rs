@@ -73,6 +73,9 @@ impl Store {
             refuse_defined(&loaded.value)?;
             let mut next = loaded.value.clone();
             change(&mut next);
+            if next == loaded.value {
+                return Ok(Some(next));
+            }
             let mut changes = record::replace(&loaded, &next)?;
             index_features(&mut changes, Some(&loaded.value), Some(&next));
             if self.commit(changes).await? == Committed::Yes {

@@ -332,7 +332,7 @@ async fn filters_are_saved_for_their_user_and_deleted() {
     let page = anna.get(path).await;
     let (csrf, filter) = (csrf_of(&page), "kind=keys_changed&result=succeeded&zone=0&after=x&evil=%22");
     let send = async |browser: &Browser<'_>, csrf: &str, action: &str, name: &str| {
-        let fields = [("csrf", csrf), ("action", action), ("name", name), ("filter", filter)];
+        let fields = [("csrf", csrf), ("action", action), ("filter-name", name), ("filter", filter)];
         browser.post("/console/audit", &fields).await
     };
     assert_eq!(send(&anna, "", "save-filter", "Keys").await.status, 400);

@@ -78,7 +78,7 @@ impl World {
         let file = directory.path().join("sealgate.toml");
         let mut config = Config::parse(&text, directory.path()).unwrap();
         config.file = Some(file.clone());
-        let provider = super::provider().await;
+        let provider = provider().await;
         let sealgate = Arc::new(provider.sealgate.with(config.clone()));
         let provider = Provider { sealgate, ..provider };
         let reload = Arc::new(TestReload {
@@ -212,7 +212,7 @@ async fn only_administrators_with_a_recent_sign_in_change_applications() {
     let world = World::new().await;
     let (anna, ben) = (signed_in(&world.provider, ANNA).await, signed_in(&world.provider, BEN).await);
     let page = anna.get(EDIT).await;
-    let csrf = csrf_of(&page);
+    let (csrf, other) = (csrf_of(&page), csrf_of(&anna.get("/console/check").await));
     let seen = hidden_fields(page.text()).into_iter().find(|(name, _)| name == "seen").unwrap().1;
     let more = [("title", "Other"), ("sure", "yes"), ("seen", &seen)];
     let fields = |csrf| [&[("csrf", csrf)][..], &settings_of(&more)].concat();
@@ -220,7 +220,7 @@ async fn only_administrators_with_a_recent_sign_in_change_applications() {
         assert_eq!(ben.get(path).await.status, 403, "{path}");
     }
     assert_eq!(ben.post(EDIT, &fields(&csrf)).await.status, 403);
-    for csrf in ["", "x", &csrf_of(&anna.get("/console/check").await)] {
+    for csrf in ["", "x", other.as_str()] {
         anna.post(EDIT, &fields(csrf)).await.assert_error_page();
     }
     anna.post("/console/apps/other/edit", &fields(&csrf)).await.assert_error_page();

@@ -98,7 +98,7 @@ async fn lists_searches_and_counts_have_only_managed_users() {
     for (query, found) in [
         ("find=example.test", &["mia", "sam"][..]),
         ("find=kim", &[]),
-        ("find=kim%40example.test", &[]),
+        ("find=kim%40example", &[]),
         ("group=students", &["mia"]),
         ("group=finance", &["sam"]),
         ("group=helpdesk", &[]),
@@ -124,10 +124,11 @@ async fn other_users_are_answered_as_users_who_do_not_exist() {
     let mert = signed_in(&school.provider, MERT).await;
     let absent = Subject::from_random([99; 16]);
     let before = school.users().await;
-    // Texts of the answers, without the path.
+    // Texts of the answers, without the path and the number of the request.
     let text = |reply: &Reply, subject: Subject| {
         assert!(reply.status == 404 || reply.status == 403, "{reply:?}");
-        (reply.status, reply.text().replace(&subject.to_string(), "ID"))
+        let (text, _) = reply.text().split_once("class=\"reference\"").unwrap();
+        (reply.status, text.replace(&subject.to_string(), "ID"))
     };
     let expected = text(&mert.get(&page_of(absent)).await, absent);
     assert_eq!(expected.0, 404);
@@ -260,7 +261,7 @@ async fn a_new_user_is_in_a_managed_group_and_the_log_names_the_manager() {
     assert_eq!(page.records[0].event.actor, Actor::UserManager(school.mert));
     let ada = signed_in(&school.provider, "ada@example.test").await;
     let log = ada.get("/console/audit?kind=user_created").await;
-    assert!(log.text().contains("Name of mert") && log.text().contains("User manager"), "{log:?}");
+    assert!(log.text().contains(MERT) && log.text().contains("User manager"), "{log:?}");
     // An address of another user can be used only once; the page does not say where the user is.
     let taken = [("email", "kim@example.test"), ("name", "Kim"), ("member", "students")];
     let page = send(&mert, school.mert, NEW, &taken).await;
