@@ -289,6 +289,7 @@ pub enum Actor {
 /// are stored as an administrator with a flag, the configuration file as the server with a flag, and a
 /// token as its creator with the token's id.
 #[derive(Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "older versions skip a flag that they do not know")]
 struct RecordedActor {
     actor: ActorName,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -12,6 +12,7 @@ use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
 /// Frame of a page of the account or the console.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "independent parts of the menu")]
 pub struct Inside<'a> {
     pub frame: Frame<'a>,
     /// Prefix of the provider's paths; empty at the root.

@@ -40,7 +40,7 @@ pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: b
         console.user_managers.extend(group.clone().map(|group| UserManagers { group, manages: Vec::new() }));
         managers.push((group, table));
     }
-    let mut manages = Vec::new();
+    let mut managed = Vec::new();
     for (group, mut table) in managers {
         let groups = table.required_texts("manages", "write a list such as [\"staff\"]", |text| {
             if console.role_groups().any(|(group, _)| group == text) {
@@ -51,9 +51,9 @@ pub(super) fn console(mut section: Section<'_, '_>, files: &Files, is_cluster: b
             address::group(text)
         });
         // The file has an error if a table has no group of its own.
-        manages.extend(group.map(|_| groups));
+        managed.extend(group.map(|_| groups));
     }
-    for (known, groups) in console.user_managers.iter_mut().zip(manages) {
+    for (known, groups) in console.user_managers.iter_mut().zip(managed) {
         known.manages = groups;
     }
     console

@@ -170,7 +170,7 @@ mod tests {
         let (alive, gone) = mpsc::channel::<()>();
         workers.in_turn().unwrap().spawn(async move {
             let _alive = alive;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         drop(workers);
         assert_eq!(gone.recv_timeout(Duration::from_secs(30)), Err(mpsc::RecvTimeoutError::Disconnected));

@@ -102,7 +102,7 @@ pub struct ReloadPage<'a> {
     pub fields: &'a [(&'a str, &'a str)],
 }
 
-/// EffectiveSetting with its values before and after a reload. A value is `None` if the key is not set, or is
+/// Setting with its values before and after a reload. A value is `None` if the key is not set, or is
 /// not shown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingChange {

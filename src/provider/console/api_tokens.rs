@@ -83,7 +83,7 @@ async fn create(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Par
     if !confirmation::is_confirmed(form) {
         let scopes = typed.scopes.iter().map(ToString::to_string).collect();
         let until = ctx.now.plus(Duration::from_hours(24 * typed.days)).to_string();
-        let target = Target { name: &typed.name, identifier: "", page: PAGE.to_owned() };
+        let target = Target { name: &typed.name, identifier: "", page: PAGE.to_owned(), section: None };
         let question = Question::new(GuardedChange::CreateApiToken, target).with(vec![
             ConfirmDetail { label: ConfirmLabel::ApiScopes, values: scopes },
             ConfirmDetail { label: ConfirmLabel::ExpiresAt, values: vec![until] },
@@ -119,7 +119,7 @@ async fn ask_to_remove(
     let token = tokens(ctx, console_user).await?.into_iter().find(|token| token.id.to_string() == id);
     // A token that is gone has expired or was removed meanwhile.
     let Some(token) = token else { return Ok(Response::see_other(&ctx.path(PAGE))) };
-    let target = Target { name: &token.name, identifier: "", page: PAGE.to_owned() };
+    let target = Target { name: &token.name, identifier: "", page: PAGE.to_owned(), section: None };
     Ok(confirmation::page(ctx, console_user, form, &Question::new(GuardedChange::RemoveApiToken, target)))
 }
 

@@ -287,8 +287,8 @@ async fn plan(
 fn changes(before: &Config, after: &Config) -> (Vec<SettingChange>, u64) {
     let (before, after) = (labelled(before), labelled(after));
     let labels: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let changed = labels.into_iter().filter(|label| before.get(*label) != after.get(*label));
-    let mut changes: Vec<SettingChange> = changed
+    let different = labels.into_iter().filter(|label| before.get(*label) != after.get(*label));
+    let mut changes: Vec<SettingChange> = different
         .map(|label| SettingChange {
             key: label.clone(),
             before: before.get(label).cloned().unwrap_or_default(),
