@@ -31,7 +31,11 @@ pub enum Phase {
 ///
 /// `/readyz` reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the
 /// probe succeeds.
-pub const fn admin_service(health: Arc<dyn Health>, phase: watch::Receiver<Phase>, probe: Arc<Probe>) -> MonitoringService {
+pub const fn admin_service(
+    health: Arc<dyn Health>,
+    phase: watch::Receiver<Phase>,
+    probe: Arc<Probe>,
+) -> MonitoringService {
     MonitoringService { health, phase, probe }
 }
 

@@ -273,11 +273,7 @@ impl Upstreams {
     /// `avoid`.
     ///
     /// The application may have authenticated that connection, so later requests must use it too.
-    pub(super) fn pinned(
-        &self,
-        pinned: &PinnedConnection,
-        avoid: Option<&ServerRef>,
-    ) -> Option<ServerRef> {
+    pub(super) fn pinned(&self, pinned: &PinnedConnection, avoid: Option<&ServerRef>) -> Option<ServerRef> {
         let address = pinned.server().filter(|address| avoid.is_none_or(|avoid| avoid.address != *address))?;
         let servers = self.current();
         let index = servers.iter().position(|server| server.address == address && server.is_alive());

@@ -427,9 +427,7 @@ impl Gateway {
             Presented::Bearer(token) if is_known_token(ctx, token) => self.token(ctx, asked.rule, token).await,
             _ => {
                 let known = self.session_cache.find(ctx, asked.index).await.map_err(|error| ctx.failed(&error))?;
-                return Ok(
-                    known.map_or(Credential::Anonymous, |known| Credential::Browser(known.signed_in.clone()))
-                );
+                return Ok(known.map_or(Credential::Anonymous, |known| Credential::Browser(known.signed_in.clone())));
             }
         };
         match read {

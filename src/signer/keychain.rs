@@ -94,7 +94,13 @@ impl Keychain {
         let further = terms.algorithms().filter(|algorithm| *algorithm != Algorithm::Rs256).collect();
         let copy = ArcSwap::from(Arc::clone(&published));
         let inner = RwLock::new(KeychainState { keys, further, holder: None, ring: None, published });
-        Ok(Self { terms, inner, published: copy, waiting: Mutex::new(Vec::new()), generation_request: Mutex::new(None) })
+        Ok(Self {
+            terms,
+            inner,
+            published: copy,
+            waiting: Mutex::new(Vec::new()),
+            generation_request: Mutex::new(None),
+        })
     }
 
     /// Returns the requirements for signing keys.

@@ -286,7 +286,11 @@ impl Metrics {
             Ok::<_, prometheus::Error>(histograms)
         };
         let metrics = Self {
-            requests: of_threads("sealgate_requests_total", "Requests answered, by endpoint.", &["endpoint", "status"])?,
+            requests: of_threads(
+                "sealgate_requests_total",
+                "Requests answered, by endpoint.",
+                &["endpoint", "status"],
+            )?,
             request_seconds: histograms("sealgate_request_seconds", "Time to answer a request.", "endpoint")?,
             limits: LimitSeries::new(&registry)?,
             tokens: counters("sealgate_tokens_issued_total", "Tokens and codes issued.", &["kind"])?,

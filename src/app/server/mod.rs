@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
     Cancellable, Challenges, EdgeUpdater, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
-    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Tls, TokenKeys, TransportSecurity,
-    Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
+    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Tls, TokenKeys,
+    TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::tls::install;
 use sealgate_system::trace::Tracer;

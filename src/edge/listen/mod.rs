@@ -16,5 +16,5 @@ pub(crate) mod service;
 pub(crate) mod tls;
 pub(crate) mod token_key;
 pub(crate) mod waiting;
-mod write_buffer;
 mod workers;
+mod write_buffer;

@@ -222,12 +222,7 @@ struct Acceptor<A> {
 
 impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
     /// Accepts connections until the server stops.
-    async fn run(
-        self,
-        socket: TcpListener,
-        mut loopback_receiver: mpsc::Receiver<UnixStream>,
-        stop: ShutdownWatch,
-    ) {
+    async fn run(self, socket: TcpListener, mut loopback_receiver: mpsc::Receiver<UnixStream>, stop: ShutdownWatch) {
         let mut stopping = ShutdownSubscription::new(stop);
         loop {
             let accepted = tokio::select! {

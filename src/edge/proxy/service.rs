@@ -601,7 +601,8 @@ impl ProxyHttp for Proxy {
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
         // connection (RFC 9112 §9.6). HTTP/2 separates requests by streams.
         let mut closes = exchange.has_body && !exchange.keeps_connection();
-        closes |= exchange.pinned.is_none() && exchange.upstreams().is_some_and(|upstreams| upstreams.have_few_requests());
+        closes |=
+            exchange.pinned.is_none() && exchange.upstreams().is_some_and(|upstreams| upstreams.have_few_requests());
         let closes = closes && !uses_http2;
         // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2
         // clients need not send one, because the head can end the stream.

@@ -34,10 +34,7 @@ fn number_of(text: &str) -> u64 {
 }
 
 /// Returns the index of the server with the highest score for `number`.
-pub(super) fn best<'s>(
-    number: u64,
-    servers: impl Iterator<Item = (usize, &'s Arc<UpstreamServer>)>,
-) -> Option<usize> {
+pub(super) fn best<'s>(number: u64, servers: impl Iterator<Item = (usize, &'s Arc<UpstreamServer>)>) -> Option<usize> {
     servers.max_by_key(|(_, server)| mixed(number ^ server.number)).map(|(index, _)| index)
 }
 

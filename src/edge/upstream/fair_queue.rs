@@ -348,7 +348,8 @@ mod tests {
         // The permits that the ended threads keep are available to others.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let turns = [queue.turn(None).await, queue.turn(None).await, queue.turn(None).await, queue.turn(None).await];
+            let turns =
+                [queue.turn(None).await, queue.turn(None).await, queue.turn(None).await, queue.turn(None).await];
             assert!(turns.iter().all(Option::is_some));
             assert!(queue.turn(None).await.is_none());
         });
