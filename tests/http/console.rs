@@ -71,7 +71,7 @@ const ADMINISTRATORS: [&str; 12] = [
 ];
 
 /// Parts of the paths of pages with forms that are sent to the same path.
-const FORMS: [&str; 6] = ["/new", "name=", "/keys", "/check", "/mail", "/settings"];
+const FORMS: [&str; 7] = ["/new", "name=", "/keys", "/check", "/mail", "/settings", "/audit"];
 
 /// Returns a provider with Anna as administrator and Ben as developer.
 async fn provider() -> Provider {

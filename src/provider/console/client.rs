@@ -11,6 +11,7 @@ use super::form::own_redirect_uri;
 use super::owners::Owners;
 use super::{check_access, client_grants, confirmation, form, kept_form};
 use crate::console::{ConsoleUser, last_segment, segment_before_last};
+use crate::request::ProviderRequest as _;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin as admin;
@@ -605,7 +606,7 @@ async fn page(
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
-        csrf: &console_user.csrf(ctx),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&page_of(&client.id))),
         client,
         section: notes.section,
         form,

@@ -17,6 +17,7 @@ use crate::console::{
     user_profile,
 };
 use crate::links::reset;
+use crate::request::ProviderRequest as _;
 use crate::submission::{Effect, ShownResult};
 use crate::{submission, visitor};
 use sealgate_admin::answer::ShownSecret;
@@ -425,7 +426,7 @@ pub(super) async fn show(
     };
     let page = UserPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
-        csrf: &console_user.csrf(ctx),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&page_of(user.sub))),
         user,
         section,
         own: is_own(console_user, user),

@@ -242,7 +242,7 @@ async fn only_administrators_with_a_recent_sign_in_change_applications() {
     let provider = Provider { sealgate, ..world.provider };
     let anna = signed_in(&provider, ANNA).await;
     assert_eq!(anna.get(EDIT).await.status, 404);
-    assert_eq!(anna.post(EDIT, &fields(&csrf)).await.status, 404);
+    anna.post(EDIT, &fields(&csrf)).await.assert_error_page();
 }
 
 /// A form writes only its own keys, and no value ends its string.

@@ -276,10 +276,10 @@ async fn a_user_manager_resets_and_ends_what_belongs_to_a_managed_user() {
     let login = mia.open("/account").await;
     mia.sign_in(&login, "mia@example.test").await;
     let path = page_of(school.mia);
-    let own = mert.get(&path).await;
+    let own = mert.get(&format!("{path}/sessions")).await;
     let id = own.text().split("value=\"session:").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let anna = signed_in(&school.provider, ANNA).await;
-    let of_kim = anna.get(&page_of(school.foreign[0])).await;
+    let of_kim = anna.get(&format!("{}/sessions", page_of(school.foreign[0]))).await;
     let other = of_kim.text().split("value=\"session:").nth(1).unwrap().split('"').next().unwrap().to_owned();
     // The id of another user's session ends nothing.
     send(&mert, school.mert, &path, &[("end", &format!("session:{other}"))]).await;
@@ -314,7 +314,7 @@ async fn a_user_who_gets_a_role_meanwhile_is_not_changed() {
 
     // The change of factors does not write the record of the user.
     let mia = signed_in(&school.provider, "mia@example.test").await;
-    let own = mert.get(&path).await;
+    let own = mert.get(&format!("{path}/sessions")).await;
     let id = own.text().split("value=\"session:").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let stop = meddler.stop(At::BeforeCommit, b's');
     let promote = stop.meanwhile(give(&school.provider, school.mia, Some(Role::Admin)));
