@@ -199,7 +199,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
             worker.handler.app.http_cleanup().await;
         }
         // The workers serve until the runtime of the service ends, as the shared threads do.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn name(&self) -> &str {

@@ -170,7 +170,7 @@ mod tests {
         let (alive, gone) = mpsc::channel::<()>();
         workers.in_turn().unwrap().spawn(async move {
             let _alive = alive;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         });
         drop(workers);
         assert_eq!(gone.recv_timeout(Duration::from_secs(30)), Err(mpsc::RecvTimeoutError::Disconnected));
@@ -185,7 +185,9 @@ mod tests {
         for worker in workers.all() {
             let mut signal = worker.handler.as_ref().clone();
             let (done, waited) = mpsc::channel();
-            worker.spawn(async move { drop(done.send(signal.wait_for(|stop| *stop).await.is_ok())) });
+            worker.spawn(async move {
+                let _ = done.send(signal.wait_for(|stop| *stop).await.is_ok());
+            });
             assert!(waited.recv_timeout(Duration::from_secs(30)).unwrap());
         }
     }

@@ -142,14 +142,16 @@ impl FairQueue {
         fence(Ordering::SeqCst);
         for kept in &self.kept {
             let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-            kept.into_iter().for_each(|permits| self.release(permits));
+            for permits in kept {
+                self.release(permits);
+            }
         }
         Waiting(&self.waiting)
     }
 
     fn release(&self, permits: Permits) {
-        if let Some((client, _)) = &permits.client {
-            self.leave(*client, false);
+        if let Some((client, _permit)) = permits.client {
+            self.leave(client, false);
         }
     }
 
