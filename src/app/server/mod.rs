@@ -186,18 +186,11 @@ impl Server {
         let Self { parts, public, redirecting, admin, snapshots, tls } = self;
         allow_descriptors(parts.server.max_connections);
         let blocking = BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads;
-        let config = |threads| ServerConf {
-            threads,
-            upstream_keepalive_pool_size: UPSTREAM_POOL,
-            max_retries: UPSTREAM_TRIES,
-            max_blocking_threads: Some(blocking),
-            ..ServerConf::default()
-        };
         let (stop, stopping) = watch::channel(false);
         let (phase, phases) = watch::channel(Phase::Starting);
         let (ready, readiness) = mpsc::channel(1);
         let (background_done, background) = oneshot::channel();
-        let mut server = server::Server::new_with_opt_and_conf(None, config(parts.server.threads));
+        let mut server = server::Server::new_with_opt_and_conf(None, pingora_config(parts.server.threads, blocking));
         server.bootstrap();
 
         let ServerConfig { max_connections, max_connections_per_peer, header_bytes, .. } = &parts.server;
@@ -207,7 +200,7 @@ impl Server {
         let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
         // Each thread has its own upstream connections.
-        let configuration = Arc::new(config(1));
+        let configuration = Arc::new(pingora_config(1, blocking));
         let severable = |proxy: Proxy| {
             let (configuration, settings) = (Arc::clone(&configuration), parts.server.clone());
             let (quota, watch) = (Arc::clone(&quota), Arc::clone(&watch));
@@ -218,11 +211,7 @@ impl Server {
         };
         let mut http_service = HttpService::new(
             "public",
-            Threads {
-                workers: parts.server.threads,
-                shared: if parts.token_keys.is_some() { parts.server.threads } else { 1 },
-                blocking,
-            },
+            public_threads(&parts, blocking),
             severable(proxy(&parts, Arc::clone(&snapshots), Arc::clone(&long_lived))),
             public,
             limits(&parts.server),
@@ -295,6 +284,22 @@ impl Server {
         let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
+}
+
+fn pingora_config(threads: usize, blocking: usize) -> ServerConf {
+    ServerConf {
+        threads,
+        upstream_keepalive_pool_size: UPSTREAM_POOL,
+        max_retries: UPSTREAM_TRIES,
+        max_blocking_threads: Some(blocking),
+        ..ServerConf::default()
+    }
+}
+
+/// Returns the threads of the public service. `blocking` is the maximum for each worker.
+fn public_threads(parts: &ServerParts, blocking: usize) -> Threads {
+    let workers = parts.server.threads;
+    Threads { workers, shared: if parts.token_keys.is_some() { workers } else { 1 }, blocking }
 }
 
 /// Returns the maximum number of threads that wait for TLS signatures of the token.

@@ -185,7 +185,9 @@ mod tests {
         for worker in workers.all() {
             let mut signal = worker.handler.as_ref().clone();
             let (done, waited) = mpsc::channel();
-            worker.spawn(async move { done.send(signal.wait_for(|stop| *stop).await.is_ok()).unwrap() });
+            worker.spawn(async move {
+                let _ = done.send(signal.wait_for(|stop| *stop).await.is_ok());
+            });
             assert!(waited.recv_timeout(Duration::from_secs(30)).unwrap());
         }
     }

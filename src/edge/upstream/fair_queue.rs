@@ -142,16 +142,16 @@ impl FairQueue {
         fence(Ordering::SeqCst);
         for kept in &self.kept {
             let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-            for permits in &kept {
+            for permits in kept {
                 self.release(permits);
             }
         }
         Waiting(&self.waiting)
     }
 
-    fn release(&self, permits: &Permits) {
-        if let Some((client, _)) = &permits.client {
-            self.leave(*client, false);
+    fn release(&self, permits: Permits) {
+        if let Some((client, _permit)) = permits.client {
+            self.leave(client, false);
         }
     }
 
@@ -218,7 +218,7 @@ impl Drop for QueueSlot {
         match all {
             Some(all) if client.is_some() == self.client.is_some() => {
                 if let Some(permits) = self.queue.keep(Permits { client, _all: all }) {
-                    self.queue.release(&permits);
+                    self.queue.release(permits);
                 }
             }
             _ => {
