@@ -10,8 +10,8 @@ use sealgate_pages::console::{
     AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
     AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
     CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
-    ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
-    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine, SectionLink,
+    ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm, NewAppPage,
+    NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine, SectionLink,
     SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart, UserChoice,
 };
 use sealgate_pages::{Done, Frame, Inside, Named, html};
@@ -254,6 +254,7 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     vec![("console-overview".to_owned(), page(true)), ("console-overview-first".to_owned(), page(false))]
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     let &Sample { client, person, csrf, .. } = sample;
     let mut all = Vec::new();
