@@ -17,6 +17,7 @@ mod submission;
 mod visitor;
 
 use std::fmt::Write as _;
+use std::pin::Pin;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -543,25 +544,25 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::UpstreamJwks => protocol::discovery::upstream_jwks_endpoint(ctx).await,
         Endpoint::Authorize => protocol::authorize::authorization_endpoint(ctx).await,
         Endpoint::Resume => protocol::authorize::resume(ctx).await,
-        Endpoint::Login => Box::pin(sign_in::login::login_page(ctx)).await,
-        Endpoint::UpstreamCallback if linking::is_answer(ctx.head) => Box::pin(linking::callback(ctx)).await,
-        Endpoint::UpstreamCallback => Box::pin(sign_in::upstream::callback(ctx)).await,
-        Endpoint::UpstreamLogout => Box::pin(protocol::upstream_logout::backchannel(ctx)).await,
+        Endpoint::Login => boxed(|| sign_in::login::login_page(ctx)).await,
+        Endpoint::UpstreamCallback if linking::is_answer(ctx.head) => boxed(|| linking::callback(ctx)).await,
+        Endpoint::UpstreamCallback => boxed(|| sign_in::upstream::callback(ctx)).await,
+        Endpoint::UpstreamLogout => boxed(|| protocol::upstream_logout::backchannel(ctx)).await,
         Endpoint::UpstreamSignedOut => protocol::upstream_logout::returned(ctx).await,
         // Large futures are boxed. Otherwise the future of every request would be as large as the
         // largest of these.
-        Endpoint::Passkey => Box::pin(sign_in::passkey::passkey_page(ctx)).await,
-        Endpoint::Factor => Box::pin(sign_in::factor::factor_page(ctx)).await,
-        Endpoint::Enrol => Box::pin(sign_in::enrol::enrol_page(ctx)).await,
+        Endpoint::Passkey => boxed(|| sign_in::passkey::passkey_page(ctx)).await,
+        Endpoint::Factor => boxed(|| sign_in::factor::factor_page(ctx)).await,
+        Endpoint::Enrol => boxed(|| sign_in::enrol::enrol_page(ctx)).await,
         Endpoint::EnrolmentLink => sign_in::enrol::link(ctx).await,
         Endpoint::ForgotPassword => links::reset::forgot_password_page(ctx).await,
-        Endpoint::CreateAccount => Box::pin(links::create_account::create_account_page(ctx)).await,
-        Endpoint::ProveAddress => Box::pin(links::create_account::code(ctx)).await,
-        Endpoint::NewAccount => Box::pin(links::new_account::new_account_page(ctx)).await,
-        Endpoint::Reset => Box::pin(links::reset::reset_page(ctx)).await,
-        Endpoint::Invitation => Box::pin(links::invitation::invitation_page(ctx)).await,
+        Endpoint::CreateAccount => boxed(|| links::create_account::create_account_page(ctx)).await,
+        Endpoint::ProveAddress => boxed(|| links::create_account::code(ctx)).await,
+        Endpoint::NewAccount => boxed(|| links::new_account::new_account_page(ctx)).await,
+        Endpoint::Reset => boxed(|| links::reset::reset_page(ctx)).await,
+        Endpoint::Invitation => boxed(|| links::invitation::invitation_page(ctx)).await,
         Endpoint::ResetDone => Ok(links::reset::done(ctx)),
-        Endpoint::Undo => Box::pin(links::undo::undo_page(ctx)).await,
+        Endpoint::Undo => boxed(|| links::undo::undo_page(ctx)).await,
         Endpoint::Unmet => sign_in::unmet::unmet_page(ctx).await,
         Endpoint::Consent => sign_in::consent::consent_page(ctx).await,
         Endpoint::AccountChooser => sign_in::account_chooser::account_chooser_page(ctx).await,
@@ -580,12 +581,19 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Logo => response::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
         Endpoint::Home => account::home_page(ctx).await,
-        Endpoint::Account(section) => Box::pin(account::account_page(ctx, section)).await,
+        Endpoint::Account(section) => boxed(|| account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
         Endpoint::PasskeyEndpoints => Ok(account::passkey_endpoints(ctx)),
         Endpoint::RelatedOrigins => Ok(account::related_origins(ctx)),
-        Endpoint::Console(area) => console::console_page(ctx, area).await,
+        Endpoint::Console(area) => boxed(|| console::console_page(ctx, area)).await,
     }
+}
+
+/// Boxes a large future. In a build without optimization, its caller's frame has no room for it this way.
+fn boxed<'f, F: Future + Send + 'f>(
+    future: impl FnOnce() -> F,
+) -> Pin<Box<dyn Future<Output = F::Output> + Send + 'f>> {
+    Box::pin(future())
 }
 
 const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);

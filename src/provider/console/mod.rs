@@ -44,6 +44,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use self::actions::{Action, Guard};
+use crate::boxed;
 use crate::request::ProviderRequest as _;
 use crate::visitor;
 use crate::visitor::Visitor;
@@ -168,36 +169,38 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
     if is_form {
         require(ctx, &console_user, area).await?;
     }
-    match area {
-        Area::Overview => overview::overview_page(ctx, &console_user).await,
-        Area::Clients => clients::clients_page(ctx, &console_user).await,
-        Area::NewClient => clients::register(ctx, &console_user).await,
-        Area::Client => client::client_page(ctx, &console_user).await,
-        Area::ClientSection(section) => client::section_page(ctx, &console_user, section).await,
-        Area::ClientTest => client_test::client_test_page(ctx, &console_user).await,
-        Area::ClientTestCallback => client_test::callback(ctx, &console_user).await,
-        Area::Users => user_list::users_page(ctx, &console_user).await,
-        Area::NewUser => users::add(ctx, &console_user).await,
-        Area::User => user::user_page(ctx, &console_user).await,
-        Area::UserSection(section) => user::section_page(ctx, &console_user, section).await,
-        Area::Bulk => bulk::bulk(ctx, &console_user).await,
-        Area::Invite => invite::invite_page(ctx, &console_user).await,
-        Area::Groups => groups::groups_page(ctx, &console_user).await,
-        Area::Group => groups::members_page(ctx, &console_user).await,
-        Area::Keys => keys::keys_page(ctx, &console_user).await,
-        Area::Mail => mail::mail_page(ctx, &console_user).await,
-        Area::MailTemplates => mail::templates_page(ctx, &console_user),
-        Area::Apps => Ok(app::apps_page(ctx, &console_user).await),
-        Area::App(section) => app::app_page(ctx, &console_user, section).await,
-        Area::EditApp => edit_app::edit_page(ctx, &console_user).await,
-        Area::EditRule => edit_app::rule_page(ctx, &console_user).await,
-        Area::NewApp => new_app::new_app_page(ctx, &console_user).await,
-        Area::CheckAccess => check_access::check_page(ctx, &console_user).await,
-        Area::Settings => settings::settings_page(ctx, &console_user).await,
-        Area::Audit => audit::audit_page(ctx, &console_user).await,
-        Area::AuditExport => audit_export::export(ctx, &console_user).await,
-        Area::ApiTokens => api_tokens::api_tokens_page(ctx, &console_user).await,
-    }
+    // Boxed: the state of some pages is large.
+    let page = match area {
+        Area::Overview => boxed(|| overview::overview_page(ctx, &console_user)),
+        Area::Clients => boxed(|| clients::clients_page(ctx, &console_user)),
+        Area::NewClient => boxed(|| clients::register(ctx, &console_user)),
+        Area::Client => boxed(|| client::client_page(ctx, &console_user)),
+        Area::ClientSection(section) => boxed(|| client::section_page(ctx, &console_user, section)),
+        Area::ClientTest => boxed(|| client_test::client_test_page(ctx, &console_user)),
+        Area::ClientTestCallback => boxed(|| client_test::callback(ctx, &console_user)),
+        Area::Users => boxed(|| user_list::users_page(ctx, &console_user)),
+        Area::NewUser => boxed(|| users::add(ctx, &console_user)),
+        Area::User => boxed(|| user::user_page(ctx, &console_user)),
+        Area::UserSection(section) => boxed(|| user::section_page(ctx, &console_user, section)),
+        Area::Bulk => boxed(|| bulk::bulk(ctx, &console_user)),
+        Area::Invite => boxed(|| invite::invite_page(ctx, &console_user)),
+        Area::Groups => boxed(|| groups::groups_page(ctx, &console_user)),
+        Area::Group => boxed(|| groups::members_page(ctx, &console_user)),
+        Area::Keys => boxed(|| keys::keys_page(ctx, &console_user)),
+        Area::Mail => boxed(|| mail::mail_page(ctx, &console_user)),
+        Area::MailTemplates => return mail::templates_page(ctx, &console_user),
+        Area::Apps => return Ok(app::apps_page(ctx, &console_user).await),
+        Area::App(section) => boxed(|| app::app_page(ctx, &console_user, section)),
+        Area::EditApp => boxed(|| edit_app::edit_page(ctx, &console_user)),
+        Area::EditRule => boxed(|| edit_app::rule_page(ctx, &console_user)),
+        Area::NewApp => boxed(|| new_app::new_app_page(ctx, &console_user)),
+        Area::CheckAccess => boxed(|| check_access::check_page(ctx, &console_user)),
+        Area::Settings => boxed(|| settings::settings_page(ctx, &console_user)),
+        Area::Audit => boxed(|| audit::audit_page(ctx, &console_user)),
+        Area::AuditExport => boxed(|| audit_export::export(ctx, &console_user)),
+        Area::ApiTokens => boxed(|| api_tokens::api_tokens_page(ctx, &console_user)),
+    };
+    page.await
 }
 
 /// Requires what the table of actions demands for the form of this request.
