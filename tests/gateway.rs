@@ -2,6 +2,7 @@
 //! engine, a clock that the test advances and a SoftHSM token.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::large_futures, reason = "each test has one world, with its configuration")]
 
 #[path = "gateway/access.rs"]
 mod access;

@@ -81,8 +81,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let sealgate = Arc::new(block_on(async {
         let sealgate = parts.assemble().await?;
         relying_party::apply(&sealgate.config, &sealgate.store, &sealgate.audit, sealgate.clock.now()).await?;
-        let sealgate = attach_sealer(sealgate, sealer).await?;
-        Ok::<_, NotServing>(sealgate)
+        attach_sealer(sealgate, sealer).await
     })?);
     sealgate.metrics.configured(sealgate.clock.now().seconds());
     let site = Arc::new(Site::new(Arc::clone(&sealgate)));

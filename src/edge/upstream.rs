@@ -45,8 +45,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Minimum of `max_requests` with which idle connections are kept. Each thread keeps its own.
-const MIN_REQUESTS_FOR_IDLE: usize = 64;
+/// Minimum of `max_requests` with which idle connections are kept: its default. Each thread keeps its own.
+const MIN_REQUESTS_FOR_IDLE: usize = 1024;
 /// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -23,7 +23,7 @@ impl<T: ?Sized> LocalRef<T> {
 
     /// Returns whether both refer to the same value.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(self.shared(), other.shared())
     }
 
     /// Returns the reference that all threads count together, for holders that keep it for long.
@@ -122,9 +122,10 @@ mod tests {
         assert!(first.is_same(&second));
         assert_eq!(Arc::strong_count(first.shared()), 2, "the value and this thread");
         let of_other = thread::scope(|scope| scope.spawn(|| value.get()).join().unwrap());
-        assert!(!first.is_same(&of_other) && *of_other == 1);
+        assert!(first.is_same(&of_other) && !Arc::ptr_eq(&first.0, &of_other.0), "a reference of its own");
         value.set(2);
         assert_eq!((*value.get(), *first), (2, 1));
+        assert!(!first.is_same(&value.get()));
     }
 
     #[test]

@@ -113,7 +113,8 @@ fn expect_continue_is_forwarded() {
 #[test]
 fn a_websocket_transfers_in_both_directions() {
     let address = upstream(|head, stream| {
-        assert!(head.to_ascii_lowercase().contains("upgrade: websocket"), "{head}");
+        let head = head.to_ascii_lowercase();
+        assert!(head.contains("upgrade: websocket") && head.contains("connection: upgrade"), "{head}");
         stream
             .write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
             .unwrap();
@@ -124,7 +125,11 @@ fn a_websocket_transfers_in_both_directions() {
             stream.write_all(&buffer[..length]).unwrap();
         }
     });
-    let edge = Edge::with(&[address], |parts| parts.apps[0].read_timeout = Duration::from_millis(200));
+    let edge = Edge::with(&[address], |parts| {
+        parts.apps[0].read_timeout = Duration::from_millis(200);
+        // No connection of such an application stays idle.
+        (parts.apps[0].max_requests, parts.apps[0].max_requests_per_client) = (10, 10);
+    });
     let mut client = edge.client();
     client.send(HANDSHAKE.as_bytes());
     let reply = client.reply_head();

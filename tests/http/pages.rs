@@ -141,7 +141,7 @@ async fn pages(provider: &Provider) -> Vec<(&'static str, Reply)> {
 #[tokio::test]
 async fn resp_05_no_page_is_cached_or_framed() {
     let provider = Provider::new().await;
-    for (name, page) in pages(&provider).await {
+    for (name, page) in Box::pin(pages(&provider)).await {
         assert_eq!(page.header("location"), None, "{name}");
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"), "{name}");
         assert_eq!(page.header("x-frame-options"), Some("DENY"), "{name}");
@@ -166,7 +166,7 @@ async fn resp_05_no_page_is_cached_or_framed() {
 #[tokio::test]
 async fn form_action_permits_the_client_and_its_redirects() {
     let provider = Provider::new().await;
-    for (name, page) in pages(&provider).await {
+    for (name, page) in Box::pin(pages(&provider)).await {
         let policy = page.header("content-security-policy").unwrap();
         let targets: Vec<&str> = policy.split("; ").filter(|part| part.starts_with("form-action")).collect();
         let expected = match name {
@@ -354,7 +354,7 @@ async fn the_language_switch_stays_on_the_page_and_is_saved() {
 #[tokio::test]
 async fn pages_load_only_stylesheet_and_script_which_are_cacheable() {
     let provider = Provider::new().await;
-    for (name, page) in pages(&provider).await {
+    for (name, page) in Box::pin(pages(&provider)).await {
         let links: Vec<&str> = page.text().split('<').filter(|tag| tag.starts_with("link ")).collect();
         assert_eq!(links.len(), 2, "{name}");
         assert!(links[0].contains("href=\"data:image/svg+xml,"), "{name}");

@@ -146,6 +146,7 @@ const DONE: [Done; 13] = [
 ];
 
 /// Returns the pages about clients in every state.
+#[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     let &Sample { person, csrf, .. } = sample;
     let mut all = Vec::new();

@@ -254,6 +254,7 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     vec![("console-overview".to_owned(), page(true)), ("console-overview-first".to_owned(), page(false))]
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of pages")]
 fn app_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     let &Sample { client, person, csrf, .. } = sample;
     let mut all = Vec::new();

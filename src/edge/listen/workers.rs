@@ -30,7 +30,7 @@ pub(super) struct WorkerThread<H> {
     /// Number of connections.
     open: Arc<AtomicUsize>,
     /// The thread ends when this is dropped.
-    _running: oneshot::Sender<()>,
+    running: oneshot::Sender<()>,
 }
 
 impl<H: Send + Sync + 'static> Workers<H> {
@@ -60,9 +60,10 @@ impl<H: Send + Sync + 'static> Workers<H> {
         &self.all
     }
 
-    /// Returns the thread with the fewest connections. `None` if there are no threads.
+    /// Returns the thread with the fewest connections. `None` if no thread runs.
     pub(super) fn least_busy(&self) -> Option<&WorkerThread<H>> {
-        self.all.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed))
+        let running = self.all.iter().filter(|worker| !worker.running.is_closed());
+        running.min_by_key(|worker| worker.open.load(Ordering::Relaxed))
     }
 
     /// Returns the threads in turn. `None` if there are none.
@@ -89,7 +90,7 @@ impl<H: Send + Sync + 'static> WorkerThread<H> {
             let (running, ended) = oneshot::channel();
             let handler = Arc::new(create(local_stop(&runtime, stop)));
             let open = Arc::new(AtomicUsize::new(0));
-            let _ = report.send(Ok(Self { runtime: runtime.handle().clone(), handler, open, _running: running }));
+            let _ = report.send(Ok(Self { runtime: runtime.handle().clone(), handler, open, running }));
             let _ = runtime.block_on(ended);
             // Does not wait for blocking work.
             runtime.shutdown_background();

@@ -603,7 +603,8 @@ impl ProxyHttp for Proxy {
         let mut closes = exchange.has_body && !exchange.keeps_connection();
         closes |=
             exchange.pinned.is_none() && exchange.upstreams().is_some_and(|upstreams| upstreams.have_few_requests());
-        let closes = closes && !uses_http2;
+        // The connection of an upgrade is never used again.
+        let closes = closes && !uses_http2 && !session.is_upgrade_req();
         // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2
         // clients need not send one, because the head can end the stream.
         let expects_length = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);

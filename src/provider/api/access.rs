@@ -24,6 +24,7 @@ pub(super) const REQUEST: &[Field] = &[
 ];
 
 /// Lists the applications of the configuration, with the state of their servers.
+#[expect(clippy::unused_async, reason = "the table of routes has asynchronous functions")]
 pub(super) async fn apps(call: &Call<'_>) -> Result<Reply, ApiProblem> {
     let config = &call.sealgate.config;
     let apps: Vec<Value> = config.apps.iter().map(|app| shown(call, app)).collect();

@@ -1,4 +1,4 @@
-//! RequestMembers of a request: one table of fields per request, from which the values are read and the
+//! Members of a request: one table of fields per request, from which the values are read and the
 //! description is made.
 
 use std::fmt;
@@ -123,7 +123,7 @@ impl Kind {
     }
 }
 
-/// RequestMembers of a request that fit their fields. Strings are wiped when they are dropped.
+/// Members of a request that fit their fields. Strings are wiped when they are dropped.
 #[derive(Default)]
 pub(super) struct RequestMembers(Map<String, Value>);
 
@@ -144,12 +144,12 @@ impl RequestMembers {
     /// 400 if the body is not one JSON object or repeats a member, 422 if a member is unknown or has
     /// another type, or a required member is missing.
     pub(super) fn read(body: &[u8], fields: &[Field], required: &[&str]) -> Result<Self, ApiProblem> {
-        let read: Strict = serde_json::from_slice(body).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => ApiProblem::malformed(format!("The body is refused: {error}.")),
-            _ => {
-                let (line, column) = (error.line(), error.column());
-                ApiProblem::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
+        let read: Strict = serde_json::from_slice(body).map_err(|error| {
+            if error.is_data() {
+                return ApiProblem::malformed(format!("The body is refused: {error}."));
             }
+            let (line, column) = (error.line(), error.column());
+            ApiProblem::malformed(format!("The body is not valid JSON (line {line}, column {column})."))
         })?;
         let Value::Object(members) = read.0 else {
             return Err(ApiProblem::malformed("The body must be a JSON object."));
@@ -190,6 +190,7 @@ impl RequestMembers {
     }
 
     /// Returns the value of a member: `None` if it is absent, `Some(None)` if it is null.
+    #[expect(clippy::option_option, reason = "an absent member differs from null")]
     fn given(&self, name: &str) -> Option<Option<&Value>> {
         self.0.get(name).map(|value| Some(value).filter(|value| !value.is_null()))
     }
@@ -200,6 +201,7 @@ impl RequestMembers {
     }
 
     /// Returns the text of a member. An absent member is `None`, null is `Some(None)`.
+    #[expect(clippy::option_option, reason = "an absent member differs from null")]
     pub(super) fn text(&self, name: &str) -> Option<Option<&str>> {
         self.given(name).map(|value| value.and_then(Value::as_str))
     }
@@ -214,10 +216,12 @@ impl RequestMembers {
         self.some_text(name).map(Secret::new)
     }
 
+    #[expect(clippy::option_option, reason = "an absent member differs from null")]
     pub(super) fn flag(&self, name: &str) -> Option<Option<bool>> {
         self.given(name).map(|value| value.and_then(Value::as_bool))
     }
 
+    #[expect(clippy::option_option, reason = "an absent member differs from null")]
     pub(super) fn number(&self, name: &str) -> Option<Option<u64>> {
         self.given(name).map(|value| value.and_then(Value::as_u64))
     }

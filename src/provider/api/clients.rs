@@ -246,6 +246,7 @@ pub(super) async fn remove_secret(call: &Call<'_>) -> Result<Reply, ApiProblem> 
 ///
 /// # Errors
 /// 422 with each invalid value.
+#[expect(clippy::too_many_lines, reason = "one statement for each member")]
 fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, ApiProblem> {
     let body = &call.body;
     let mut faults = Vec::new();
@@ -300,24 +301,24 @@ fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, ApiProblem> {
         parsed.map_err(|fault| faults.push(format!("\"workload\": {fault}"))).ok()
     });
     let (services, service_groups) = match body.value("service") {
-        Some(service) => match service_of(service) {
-            Some((apps, groups)) => (Some(apps), Some(groups)),
-            None => {
+        Some(service) => {
+            let service = service_of(service);
+            if service.is_none() {
                 faults.push("\"service\" must be {\"apps\": {APP: [SCOPE, …]}, \"groups\": [GROUP, …]}".to_owned());
-                (None, None)
             }
-        },
+            service.unzip()
+        }
         None if replaces || is_null("service") => (Some(Vec::new()), Some(Vec::new())),
         None => (None, None),
     };
     let owner = match body.text("owner") {
-        Some(Some(text)) => match UserRef::parse(text) {
-            Some(owner) => Some(Setting::Set(owner)),
-            None => {
+        Some(Some(text)) => {
+            let owner = UserRef::parse(text);
+            if owner.is_none() {
                 faults.push("\"owner\" is not an ID, address or username".to_owned());
-                None
             }
-        },
+            owner.map(Setting::Set)
+        }
         Some(None) => Some(Setting::Removed),
         None => None,
     };

@@ -1,6 +1,6 @@
 //! `/api/v1`: the commands of the command line over HTTPS, for programs.
 //!
-//! [`routes::ROUTES`] has each route with its description, from which the OpenAPI document and the
+//! [`routes::ROUTES`] has each route with its description, from which the `OpenAPI` document and the
 //! reference page are made. A handler builds a command and returns its answer; all rules are in
 //! [`sealgate_admin`]. Errors are problem details (RFC 9457).
 //!
@@ -237,7 +237,7 @@ impl Call<'_> {
     async fn command(&self, command: Command) -> Result<Reply, ApiProblem> {
         let answer = self.execute(command).await?;
         Ok(match answer {
-            Answer::Page(page) => Reply::json(StatusCode::OK, &objects::page(page)),
+            Answer::Page(page) => Reply::json(StatusCode::OK, &objects::page(&page)),
             answer => Reply::json(StatusCode::OK, &answer.members()),
         })
     }
@@ -347,7 +347,7 @@ fn etag(value: &impl Serialize) -> String {
 
 /// Returns the members of a JSON object, to be used as the body of a response.
 fn members(answer: &Answer) -> Value {
-    serde_json::to_value(&answer.members()).unwrap_or_default()
+    serde_json::to_value(answer.members()).unwrap_or_default()
 }
 
 #[cfg(test)]

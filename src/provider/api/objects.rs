@@ -23,7 +23,7 @@ use sealgate_domain::time::UnixTime;
 const EVENTS_PER_PAGE: u64 = 100;
 
 /// Returns the JSON form of a page: the rows under their name, and the cursor of the next page.
-pub(super) fn page(page: ListPage) -> Value {
+pub(super) fn page(page: &ListPage) -> Value {
     let mut list = serde_json::to_value(&page.rows).unwrap_or_default();
     list["next"] = json!(page.next);
     list

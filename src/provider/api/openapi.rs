@@ -1,4 +1,4 @@
-//! Description of the admin API: an OpenAPI 3.1 document, made from [`ROUTES`].
+//! Description of the admin API: an `OpenAPI` 3.1 document, made from [`ROUTES`].
 
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! Routes of the admin API with their descriptions: one table.
 //!
-//! The dispatch, the OpenAPI document and the reference page read it. A row needs all parts, so a route
+//! The dispatch, the `OpenAPI` document and the reference page read it. A row needs all parts, so a route
 //! without a description does not compile.
 
 use http::Method;
@@ -19,7 +19,7 @@ use sealgate_domain::open_access::OpenAccess;
 /// Handler of a route.
 pub(super) type Handler = for<'c> fn(&'c Call<'c>) -> Answering<'c>;
 
-/// ApiRoute of the API.
+/// Route of the API.
 pub(super) struct ApiRoute {
     pub(super) method: &'static Method,
     /// Path below `/api/v1/`. Segments in braces are parameters.
@@ -28,7 +28,7 @@ pub(super) struct ApiRoute {
     pub(super) scope: Option<ApiScope>,
     pub(super) summary: &'static str,
     pub(super) query: &'static [Field],
-    /// RequestMembers of the body. `None` if the request has no body.
+    /// Members of the body. `None` if the request has no body.
     pub(super) body: Option<&'static [Field]>,
     pub(super) required: &'static [&'static str],
     pub(super) shape: Shape,

@@ -234,6 +234,7 @@ pub(super) async fn send_reset_link(call: &Call<'_>) -> Result<Reply, ApiProblem
 }
 
 /// Attributes of a request. `None` is absent; `Some(None)` removes an attribute.
+#[expect(clippy::option_option, reason = "an absent attribute differs from null")]
 struct Attributes {
     name: Option<String>,
     email: Option<Option<Email>>,

@@ -161,7 +161,7 @@ fn simple_question<'a>(
         ClientAction::Delete => GuardedChange::DeleteClient,
     };
     let section = action.section().page(client.id.path_segment());
-    let question = Question::new(change, Target::client(client, page_of(&client.id)).from_section(section));
+    let question = Question::new(change, Target::client(client, page_of(&client.id)).of_section(section));
     Ok(Some(match action {
         ClientAction::Approve => {
             let uris = |uris: &[RedirectUri]| uris.iter().map(|uri| uri.as_str().to_owned()).collect();
@@ -463,7 +463,7 @@ async fn set_rules(
         let or_dash = |text: &str| vec![if text.is_empty() { "–".to_owned() } else { text.to_owned() }];
         let consent = if is_consent_implied { "implied" } else { "ask" };
         let section = ClientSection::Rules.page(client.id.path_segment());
-        let target = Target::client(client, page_of(&client.id)).from_section(section);
+        let target = Target::client(client, page_of(&client.id)).of_section(section);
         let question = Question::new(GuardedChange::SetClientRules, target).with(details([
             (ConfirmLabel::ConsentRule, vec![consent.to_owned()]),
             (ConfirmLabel::TokenLimit, or_dash(token_limit)),

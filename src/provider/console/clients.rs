@@ -81,13 +81,11 @@ pub(super) async fn register(ctx: &RequestContext<'_>, console_user: &ConsoleUse
         }
     };
     let work = Box::pin(async {
-        match add(ctx, console_user, id, checked).await? {
-            Some(effect) => Ok(effect),
-            None => {
-                let typed = ClientForm { faults: vec![wrong_id], ..typed };
-                Ok(Effect::Refused(show(ctx, console_user, &typed)))
-            }
+        if let Some(effect) = add(ctx, console_user, id, checked).await? {
+            return Ok(effect);
         }
+        let typed = ClientForm { faults: vec![wrong_id], ..typed };
+        Ok(Effect::Refused(show(ctx, console_user, &typed)))
     });
     submission::once(ctx, &console_user.visitor, &form, work).await
 }

@@ -69,7 +69,7 @@ impl<'a> Target<'a> {
     }
 
     /// Sets the path of the page with the form.
-    pub(super) fn from_section(self, section: String) -> Self {
+    pub(super) fn of_section(self, section: String) -> Self {
         Self { section: Some(section), ..self }
     }
 }

@@ -16,6 +16,7 @@ use sealgate_admin as admin;
 use sealgate_admin::CommandError;
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::user_settings::Invitees;
+use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -151,16 +152,15 @@ impl Typed {
 /// semicolon or comma between them, as spreadsheets and mail programs copy them.
 fn user_of(line: &str) -> Result<(Email, String), InviteFault> {
     let line = line.trim_end_matches([',', ';']);
-    let (address, name) = match line.rsplit_once('<') {
-        Some((name, rest)) => (rest.strip_suffix('>').ok_or(InviteFault::Address)?, name),
-        None => {
-            let separator = ['\t', ';', ','].into_iter().find(|separator| line.contains(*separator));
-            let parts = separator.and_then(|separator| {
-                let ((first, rest), (before, last)) = (line.split_once(separator)?, line.rsplit_once(separator)?);
-                Some(if first.contains('@') { (first, rest) } else { (last, before) })
-            });
-            parts.unwrap_or(if line.contains('@') { (line, "") } else { ("", line) })
-        }
+    let (address, name) = if let Some((name, rest)) = line.rsplit_once('<') {
+        (rest.strip_suffix('>').ok_or(InviteFault::Address)?, name)
+    } else {
+        let separator = ['\t', ';', ','].into_iter().find(|separator| line.contains(*separator));
+        let parts = separator.and_then(|separator| {
+            let ((first, rest), (before, last)) = (line.split_once(separator)?, line.rsplit_once(separator)?);
+            Some(if first.contains('@') { (first, rest) } else { (last, before) })
+        });
+        parts.unwrap_or(if line.contains('@') { (line, "") } else { ("", line) })
     };
     let unquoted = |text: &str| text.trim().trim_matches('"').trim().to_owned();
     let (address, name) = (unquoted(address), unquoted(name));
@@ -203,7 +203,7 @@ fn confirm(
         users: &plan.users.iter().map(line).collect::<Vec<_>>(),
         groups: &groups,
         roles: ctx.sealgate.config.console.roles(&BTreeSet::new(), |known| plan.groups.contains(known)),
-        app: app.map(|app| app.called()),
+        app: app.map(App::called),
         fields: &confirmation::fields(form, &once),
     };
     Response::page(StatusCode::OK, html(&page), None)

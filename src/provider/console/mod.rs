@@ -99,17 +99,24 @@ impl Area {
     /// clients, and user managers only the users that they manage.
     fn readers(self) -> ConsoleRoles {
         match self {
-            Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
-            Self::ClientSection(ClientSection::Grants) => ConsoleRoles::READERS,
             // The overview leads developers to their clients, and user managers to their users.
             Self::Overview => ConsoleRoles::ANY,
-            Self::Clients | Self::Client | Self::ClientSection(_) => ConsoleRoles::CLIENT_READERS,
+            Self::Clients
+            | Self::Client
+            | Self::ClientSection(
+                ClientSection::Settings | ClientSection::Connect | ClientSection::Secrets | ClientSection::Danger,
+            ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
             Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite | Self::NewApp | Self::EditApp | Self::EditRule => ConsoleRoles::ADMINISTRATORS,
+            Self::Invite
+            | Self::NewApp
+            | Self::EditApp
+            | Self::EditRule
+            | Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
             Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
-            Self::Keys
+            Self::ClientSection(ClientSection::Grants)
+            | Self::Keys
             | Self::Mail
             | Self::MailTemplates
             | Self::Apps

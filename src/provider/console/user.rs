@@ -162,7 +162,7 @@ async fn question<'a>(
     change: GuardedChange,
     section: UserSection,
 ) -> Result<Question<'a>, Failure> {
-    let target = Target::user(user, page_of(user.sub)).from_section(section.page(user.sub));
+    let target = Target::user(user, page_of(user.sub)).of_section(section.page(user.sub));
     let question = Question::new(change, target);
     Ok(match change {
         GuardedChange::DeleteUser | GuardedChange::DisableUser => {

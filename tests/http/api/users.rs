@@ -198,7 +198,7 @@ async fn users_are_listed_by_filter_and_cursor() {
     for number in 0..120_u8 {
         let id = Subject::from_bytes([number; 16]);
         let email = Email::parse(&format!("user{number}@example.test"));
-        let groups = if number % 2 == 0 { ["even".to_owned()].into() } else { Default::default() };
+        let groups = if number % 2 == 0 { ["even".to_owned()].into() } else { std::collections::BTreeSet::default() };
         let new =
             User { sub: id, email, username: None, groups, name: format!("Üye {number}"), ..provider.ben.clone() };
         assert_eq!(provider.sealgate.store.add_user(&new).await.unwrap(), sealgate_store::AddOutcome::Added);

@@ -65,8 +65,8 @@ async fn one_wrong_line_invites_nobody_and_every_fault_names_its_line() {
         assert!(page.text().contains(fault), "{fault}: {page:?}");
     }
     assert!(page.text().contains("Ayşe &#60;ayse@example.test&#62;"), "the lines stay: {page:?}");
-    let many: String = (0..101).map(|number| format!("U{number}, u{number}@example.test\n")).collect();
-    let page = press(&anna, INVITE, &[("users", &many)]).await;
+    let many: Vec<String> = (0..101).map(|number| format!("U{number}, u{number}@example.test")).collect();
+    let page = press(&anna, INVITE, &[("users", &many.join("\n"))]).await;
     assert!(page.text().contains("Enter at most 100 users."), "{page:?}");
     let page = press(&anna, INVITE, &[("users", " \n")]).await;
     assert!(page.text().contains("Enter at least one user."), "{page:?}");

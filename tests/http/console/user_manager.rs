@@ -226,9 +226,9 @@ async fn only_managed_groups_are_changed_and_one_stays() {
 
 #[tokio::test]
 async fn a_new_user_is_in_a_managed_group_and_the_log_names_the_manager() {
+    const NEW: &str = "/console/users/new";
     let school = school().await;
     let mert = signed_in(&school.provider, MERT).await;
-    const NEW: &str = "/console/users/new";
     let page = mert.get(NEW).await;
     assert!(page.text().contains("value=\"students\"") && !page.text().contains("role_admin"), "{page:?}");
     let names = [("email", "new@example.test"), ("name", "New"), ("sure", "yes")];
