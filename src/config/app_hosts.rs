@@ -107,6 +107,37 @@ impl App {
 }
 
 impl Config {
+    /// Returns whether a host name without a port is the issuer's, or that of passkeys.
+    pub fn is_own_host_name(&self, name: &str) -> bool {
+        [self.issuer.host(), self.rp_id()].contains(&name)
+    }
+
+    /// Returns why the console must not give a host to the application with this name. `None` if it
+    /// may, or if the application has the host already.
+    ///
+    /// A page on the host of the issuer, at any port, can act as the user at the provider. A host of
+    /// another application's wildcard has the cookies and the storage of that application.
+    pub fn refusal_of_host(&self, name: &str, host: &str) -> Option<String> {
+        if self.apps.iter().any(|app| app.name == name && app.host == host) {
+            return None;
+        }
+        if host.starts_with(WILDCARD) {
+            return Some(format!("{host:?} is a wildcard; only the operator can add one in the file"));
+        }
+        let host_name = host_name(host);
+        if self.is_own_host_name(host_name) {
+            return Some(format!(
+                "{host:?} is the host of the sign-in pages; only the operator can use it in the file"
+            ));
+        }
+        let wildcard =
+            self.apps.iter().find(|app| app.name != name && app.is_wildcard() && app.has_host_name(host_name))?;
+        Some(format!(
+            "{host:?} is covered by {:?} of the application {}; only the operator can use it in the file",
+            wildcard.host, wildcard.name
+        ))
+    }
+
     /// Returns the host of a wildcard with this label. `None` if the application has an exact host, if
     /// the label cannot be part of a host name, or if the host belongs to the issuer or another
     /// application.

@@ -9,13 +9,27 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::check::{MAX_APPLICATIONS_BYTES, read_applications};
+use super::check::{MAX_APPLICATIONS_BYTES, not_toml, read_applications};
 use super::new_app::NewApp;
+use super::reference::HIDDEN;
 use sealgate_domain::secret::{SecretHash, base64url};
 
 /// Keys of an application that the console changes. The other keys can name files, commands of
 /// upstreams, headers and accounts, so only the operator changes them.
 const APP_KEYS: [&str; 4] = ["title", "description", "host", "upstreams"];
+
+/// Keys of an application that carry a secret or a credential to its servers: headers, accounts, client
+/// certificates, and the assertion, which opens the application. With one of them, only the operator
+/// changes the servers.
+const CREDENTIAL_KEYS: [&str; 7] = [
+    "request_headers",
+    "request_header_files",
+    "login",
+    "upstream_tls",
+    "assertion",
+    "authorization",
+    "app_password_header",
+];
 
 /// Keys of a rule that the console changes.
 const RULE_KEYS: [&str; 8] = ["path", "access", "methods", "groups", "users", "networks", "acr", "max_age_seconds"];
@@ -86,7 +100,7 @@ impl ApplicationsFile {
     }
 
     fn parse(text: String) -> Result<Self, String> {
-        let document = text.parse().map_err(|error| format!("is not TOML: {error}"))?;
+        let document = text.parse().map_err(|error| not_toml(&text, &error))?;
         Ok(Self { document, text })
     }
 
@@ -101,9 +115,11 @@ impl ApplicationsFile {
     }
 
     /// Returns the differences between the text as it was read and the changed text, one line each,
-    /// with `-`, `+` or a space before it.
+    /// with `-`, `+` or a space before it. `…` replaces each value that can be a secret.
     pub fn difference(&self) -> Vec<String> {
-        line_difference(&self.text, &self.text())
+        // The text was parsed when it was read.
+        let before = self.text.parse().unwrap_or_default();
+        line_difference(&shown(before), &shown(self.document.clone()))
     }
 
     fn apps(&self) -> impl Iterator<Item = &Table> {
@@ -278,6 +294,12 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl EditableApp {
+    /// Returns whether Sealgate sends secrets or credentials to the servers. The console must not
+    /// change the servers then: another server would receive them.
+    pub fn sends_credentials(&self) -> bool {
+        self.other_keys.iter().any(|key| CREDENTIAL_KEYS.contains(&key.as_str()))
+    }
+
     fn of(table: &Table) -> Self {
         let rules = table.get("route").and_then(Item::as_array_of_tables).into_iter().flatten();
         Self {
@@ -367,6 +389,24 @@ fn set_rule(table: &mut Table, fields: &RuleFields) {
             Some(seconds) => drop(table.insert("max_age_seconds", value(*seconds))),
             None => drop(table.remove("max_age_seconds")),
         }
+    }
+}
+
+/// Returns the text with `…` in place of the values that [`HIDDEN`] names.
+fn shown(mut document: DocumentMut) -> String {
+    let apps = document.get_mut("app").and_then(Item::as_array_of_tables_mut);
+    for app in apps.into_iter().flat_map(ArrayOfTables::iter_mut) {
+        for key in HIDDEN.iter().filter_map(|key| key.strip_prefix("app.")) {
+            app.get_mut(key).into_iter().for_each(hide);
+        }
+    }
+    document.to_string()
+}
+
+fn hide(item: &mut Item) {
+    match item.as_table_like_mut() {
+        Some(table) => table.iter_mut().for_each(|(_, item)| hide(item)),
+        None => *item = value("…"),
     }
 }
 

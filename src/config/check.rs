@@ -28,7 +28,7 @@ mod tls;
 mod trusted_issuers;
 mod upstreams;
 
-pub(crate) use applications_file::{MAX_BYTES as MAX_APPLICATIONS_BYTES, read as read_applications};
+pub(crate) use applications_file::{MAX_BYTES as MAX_APPLICATIONS_BYTES, not_toml, read as read_applications};
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -169,9 +169,11 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
     let trusted_issuers = root.sections("trusted_issuer");
     let trusted_issuers = trusted_issuers::trusted_issuers(trusted_issuers, issuer.as_ref(), files);
     let trusted: Vec<&str> = trusted_issuers.iter().flatten().map(|issuer| issuer.terms.name.as_str()).collect();
+    let admin_listen = admin.as_ref().and_then(|admin| admin.listen);
+    let own_listeners: Vec<SocketAddr> = listen.into_iter().chain(admin_listen).collect();
     let own = apps::Own {
         issuer: issuer.as_ref(),
-        listen: &listen,
+        listen: &own_listeners,
         socket: admin.as_ref().map(|admin| admin.socket.as_path()),
         trusted: &trusted,
     };

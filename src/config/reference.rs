@@ -20,7 +20,7 @@ use sealgate_domain::secret::{SecretHash, base64url};
 const DOCUMENTED_FILE: &str = include_str!("../../conf/sealgate.toml");
 
 /// Keys whose values are never shown: they may be credentials, or hashes of them.
-const HIDDEN: [&str; 2] = ["client.secret_hash", "app.request_headers"];
+pub(super) const HIDDEN: [&str; 2] = ["client.secret_hash", "app.request_headers"];
 
 /// Maximum length of a shown value, in characters.
 const MAX_VALUE_CHARS: usize = 400;

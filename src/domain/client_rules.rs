@@ -32,6 +32,12 @@ pub fn check_id(id: &ClientId) -> Result<(), String> {
                     registration.document_hosts"
             .to_owned());
     }
+    if matches!(id.as_str(), "." | "..") {
+        return Err(
+            "an ID of dots has no page in the console, because browsers remove it from the path; choose another"
+                .to_owned(),
+        );
+    }
     if id.as_str().starts_with(INTERNAL_CLIENT) {
         return Err(format!(
             "IDs that start with {INTERNAL_CLIENT} are reserved for protected applications; choose another"

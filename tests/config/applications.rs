@@ -60,6 +60,15 @@ fn the_file_contains_only_applications() {
     assert!(faults[0].contains("has more than 1048576 bytes"), "{}", faults[0].len());
 }
 
+/// The line can have a secret, and auditors read the error in the console.
+#[test]
+fn an_error_of_the_syntax_does_not_show_the_line() {
+    let text = format!("{WIKI}request_headers = {{ X-Key = \"s3cret }}\n");
+    let faults = with_file(Some(&text), &format!("{REQUIRED}{APP}")).unwrap_err();
+    assert!(faults.len() == 1 && faults[0].contains("applications.toml is not TOML: line 5: "), "{faults:?}");
+    assert!(!faults[0].contains("s3cret") && !faults[0].contains('\n'), "{faults:?}");
+}
+
 #[test]
 fn applications_can_be_edited_only_with_a_file() {
     let text = format!("console.edit_applications = true\n{REQUIRED}");

@@ -161,6 +161,9 @@ fn upstreams_are_scheme_host_and_port() {
 fn an_upstream_that_is_our_own_listener_is_an_error() {
     let fault = fault(&with_app("http://127.0.0.1:8081", "http://127.0.0.1:8080"));
     assert!(fault.contains("is Sealgate's own listener on 127.0.0.1:8080"), "{fault}");
+    let admin = format!("admin.listen = \"127.0.0.1:9100\"\n{}", with_app("127.0.0.1:8081", "127.0.0.1:9100"));
+    let fault = super::fault(&admin);
+    assert!(fault.contains("is Sealgate's own listener on 127.0.0.1:9100"), "{fault}");
 }
 
 #[test]

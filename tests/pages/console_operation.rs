@@ -387,12 +387,30 @@ fn edit_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         methods: "GET".into(),
     };
     let other = ["login".to_owned(), "icon".to_owned()];
-    let problems =
-        [EditProblem::Input, EditProblem::Socket, EditProblem::Changed, EditProblem::Disk, EditProblem::LastRule];
+    let problems = [
+        EditProblem::Input,
+        EditProblem::Socket,
+        EditProblem::FixedServers,
+        EditProblem::Changed,
+        EditProblem::Disk,
+        EditProblem::LastRule,
+    ];
     for (number, problem) in (0..).zip([None].into_iter().chain(problems.map(Some))) {
         let other_keys = if problem.is_none() { &other[..] } else { &[] };
         let (form, rules) = (&app, &[line.clone(), EditRuleLine { methods: String::new(), ..line.clone() }]);
-        let page = EditAppPage { inside: inside(), csrf, name, title, form, other_keys, rules, seen, problem };
+        let has_fixed_servers = problem == Some(EditProblem::FixedServers);
+        let page = EditAppPage {
+            inside: inside(),
+            csrf,
+            name,
+            title,
+            form,
+            has_fixed_servers,
+            other_keys,
+            rules,
+            seen,
+            problem,
+        };
         all.push((format!("console-app-edit-{number}"), html(&page)));
         let (form, at) = (&rule, (number % 2 == 0).then_some(number));
         let page = EditRulePage { inside: inside(), csrf, name, title, at, form, other_keys, seen, problem };

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, Item};
+use toml_edit::{DocumentMut, Item, TomlError};
 
 use crate::ConfigFault;
 use crate::disk::Files;
@@ -79,14 +79,20 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
 /// # Errors
 /// The problem, to be written after the path.
 fn only_apps(text: &str) -> Result<(), String> {
-    let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-        format!("is not TOML: {}", error.to_string().trim_end().replace('\n', " "))
-    })?;
+    let document: DocumentMut = text.parse().map_err(|error| not_toml(text, &error))?;
     let other = document.as_table().iter().find(|(key, item)| *key != "app" || !matches!(item, Item::ArrayOfTables(_)));
     match other {
         Some((key, _)) => Err(format!("contains {key:?}; it may contain only [[app]] sections")),
         None => Ok(()),
     }
+}
+
+/// Returns the problem of a text that is not TOML, to be written after the path. It does not contain the
+/// line of the error, which can have a secret.
+pub(crate) fn not_toml(text: &str, error: &TomlError) -> String {
+    let at = error.span().map_or(text.len(), |span| span.start);
+    let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+    format!("is not TOML: line {line}: {}", error.message().replace('\n', " "))
 }
 
 impl JoinedText {

@@ -19,6 +19,8 @@ pub struct EditAppPage<'a> {
     /// Name that users see.
     pub title: &'a str,
     pub form: &'a EditAppForm,
+    /// Whether only the operator changes the servers.
+    pub has_fixed_servers: bool,
     /// Names of the keys that only the operator changes.
     pub other_keys: &'a [String],
     /// Rules in the order of the file: path, access and methods.
@@ -55,6 +57,8 @@ pub enum EditProblem {
     Input,
     /// An upstream is a file of the machine.
     Socket,
+    /// Only the operator changes the servers of the application.
+    FixedServers,
     /// The file has changed since the page with the form was shown.
     Changed,
     /// The file cannot be read, or cannot be written.
@@ -175,6 +179,7 @@ fn problem_text(inside: &Inside<'_>, problem: Option<EditProblem>) -> Option<Mar
     Some(match problem? {
         EditProblem::Input => t.app_edit_input(),
         EditProblem::Socket => t.app_edit_socket(),
+        EditProblem::FixedServers => t.app_edit_fixed(),
         EditProblem::Changed => t.app_edit_changed(),
         EditProblem::Disk => t.app_edit_disk(),
         EditProblem::LastRule => t.app_edit_last_rule(),

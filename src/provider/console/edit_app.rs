@@ -15,7 +15,7 @@ use crate::console::confirmation::{fields, is_confirmed};
 use crate::console::{ConsoleUser, kept_form, segment_before_last};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
-use sealgate_config::{AppFields, ApplicationsFile, Config, EditableApp, NewApp, RuleFields, SaveError};
+use sealgate_config::{AppFields, ApplicationsFile, Config, EditableApp, NewApp, RuleFields, SaveError, host_name};
 use sealgate_core::reload::{ReloadFault, ReloadRequest};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -149,7 +149,7 @@ async fn change(
     let is_changed = seen != file.digest() && !is_confirmed(form);
     let edited = match action {
         _ if is_changed => Err(EditProblem::Changed),
-        EditAppAction::Save => app_fields(&app_form, app).map(|fields| {
+        EditAppAction::Save => app_fields(&app_form, app, has_fixed_servers(ctx, app)).map(|fields| {
             let changed = file.set_app(&app.name, &fields).unwrap_or_default();
             changed.join(", ")
         }),
@@ -226,7 +226,7 @@ pub(super) async fn confirm(
 const CHANGED: &str = "the file of applications has changed in the meantime; open the page again";
 
 /// Returns the errors of the whole configuration with the change. A change of anything else but this
-/// application is an error too: the reload would apply it.
+/// application is an error too: the reload would apply it. So is a host that the console must not use.
 async fn faults(ctx: &RequestContext<'_>, edit: &Edit) -> Vec<String> {
     let Some(main) = ctx.sealgate.config.file.clone() else {
         return vec!["the server cannot read its configuration file".to_owned()];
@@ -241,7 +241,11 @@ async fn faults(ctx: &RequestContext<'_>, edit: &Edit) -> Vec<String> {
         Ok(Err(faults)) => return faults.iter().take(MAX_FAULTS).map(ToString::to_string).collect(),
         Err(error) => return vec![format!("the check failed: {error}")],
     };
-    other_changes(ctx, &edit.name, &config)
+    let app = config.apps.iter().find(|app| app.name == edit.name);
+    match app.and_then(|app| ctx.sealgate.config.refusal_of_host(&app.name, &app.host)) {
+        Some(refusal) => vec![format!("app {}: host: {refusal}", edit.name)],
+        None => other_changes(ctx, &edit.name, &config),
+    }
 }
 
 /// Returns an error for each change of the running configuration but those of this application.
@@ -339,6 +343,7 @@ fn show_app(
         name: &app.name,
         title: title_of(app),
         form: typed.unwrap_or(&form),
+        has_fixed_servers: has_fixed_servers(ctx, app),
         other_keys: &app.other_keys,
         rules: &app.rules.iter().enumerate().map(rule).collect::<Vec<_>>(),
         seen: &file.digest(),
@@ -432,9 +437,15 @@ pub(super) fn is_socket(upstream: &str) -> bool {
     !(upstream.starts_with("http://") || upstream.starts_with("https://"))
 }
 
+/// Returns whether only the operator changes the servers of the application: another server would
+/// receive credentials, or have pages on the host of the sign-in pages.
+fn has_fixed_servers(ctx: &RequestContext<'_>, app: &EditableApp) -> bool {
+    app.sends_credentials() || ctx.sealgate.config.is_own_host_name(host_name(&app.fields.host))
+}
+
 /// Returns the settings of the form. The check of the configuration checks the values; this function
 /// refuses those that the console must not write.
-fn app_fields(form: &EditAppForm, before: &EditableApp) -> Result<AppFields, EditProblem> {
+fn app_fields(form: &EditAppForm, before: &EditableApp, has_fixed_servers: bool) -> Result<AppFields, EditProblem> {
     let EditAppForm { title, description, host, upstreams } = form;
     let upstreams = list(upstreams, false)?;
     let are_texts = [title, description, host].iter().all(|text| is_text(text));
@@ -443,6 +454,9 @@ fn app_fields(form: &EditAppForm, before: &EditableApp) -> Result<AppFields, Edi
     }
     if upstreams.iter().any(|upstream| is_socket(upstream) && !before.fields.upstreams.contains(upstream)) {
         return Err(EditProblem::Socket);
+    }
+    if has_fixed_servers && upstreams != before.fields.upstreams {
+        return Err(EditProblem::FixedServers);
     }
     let host = host.to_ascii_lowercase();
     Ok(AppFields { title: title.clone(), description: description.clone(), host, upstreams })

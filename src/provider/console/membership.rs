@@ -104,6 +104,7 @@ impl Difference {
 /// Returns the question about the form, or `None` if it changes nothing.
 pub(super) async fn question<'a>(
     ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
     user: &'a User,
     typed: &Membership,
 ) -> Result<Option<Question<'a>>, Failure> {
@@ -123,7 +124,8 @@ pub(super) async fn question<'a>(
         Question::new(of_roles.unwrap_or(GuardedChange::ChangeGroups), Target::user(user, page_of(user.sub)))
             .with(details.map(|(label, values)| ConfirmDetail { label, values }).collect());
     let keeps_clients = ctx.sealgate.config.console.roles_of(&next).has_any(ConsoleRoles::CLIENT_EDITORS);
-    let clients = if keeps_clients { OwnedClients::default() } else { owners::clients_of(ctx, user.sub).await? };
+    let clients =
+        if keeps_clients { OwnedClients::default() } else { owners::clients_of(ctx, console_user, user.sub).await? };
     Ok(Some(Question { clients, ..question }))
 }
 
@@ -156,7 +158,7 @@ pub(super) async fn save(
     if own && !roles.covers(console_user.roles) {
         return wrong(UserField::OwnRole).await;
     }
-    let question = question(ctx, user, &typed).await?;
+    let question = question(ctx, console_user, user, &typed).await?;
     if let Some(question) = question.filter(|_| !confirmation::is_confirmed(form)) {
         return Ok(confirmation::page(ctx, console_user, form, &question));
     }

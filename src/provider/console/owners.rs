@@ -25,21 +25,29 @@ const MAX_LISTED: usize = 20;
 const CLIENTS_PER_READ: usize = 200;
 
 /// Returns the clients of a user that are enabled, for the confirmation of a change after which they
-/// have no owner.
-pub(super) async fn clients_of(ctx: &RequestContext<'_>, owner: Subject) -> Result<OwnedClients, Failure> {
+/// have no owner. Only administrators see and disable them: for others, there are none.
+pub(super) async fn clients_of(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    owner: Subject,
+) -> Result<OwnedClients, Failure> {
+    if !console_user.is_administrator() {
+        return Ok(OwnedClients::default());
+    }
     let clients = enabled_clients(ctx, owner).await?;
     let listed = clients.iter().take(MAX_LISTED).map(|client| (client.name.clone(), client.id.to_string()));
     Ok(OwnedClients { listed: listed.collect(), total: clients.len() as u64 })
 }
 
-/// Disables the clients of a user, if the confirmation has this choice.
+/// Disables the clients of a user, if the confirmation has this choice. Forms of others than
+/// administrators have none.
 pub(super) async fn disable_if_chosen(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     owner: Subject,
     form: &Params,
 ) -> Result<(), Failure> {
-    if form.has(DISABLE_CLIENTS) {
+    if form.has(DISABLE_CLIENTS) && console_user.is_administrator() {
         for client in enabled_clients(ctx, owner).await? {
             execute(ctx, console_user, Command::Client(ClientCommand::Disable(client.id.into()))).await?;
         }

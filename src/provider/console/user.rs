@@ -165,8 +165,8 @@ async fn question<'a>(
     let target = Target::user(user, page_of(user.sub)).of_section(section.page(user.sub));
     let question = Question::new(change, target);
     Ok(match change {
-        GuardedChange::DeleteUser | GuardedChange::DisableUser if console_user.is_administrator() => {
-            Question { clients: owners::clients_of(ctx, user.sub).await?, ..question }
+        GuardedChange::DeleteUser | GuardedChange::DisableUser => {
+            Question { clients: owners::clients_of(ctx, console_user, user.sub).await?, ..question }
         }
         _ => question,
     })
@@ -221,7 +221,7 @@ async fn resume(
     }
     let (profile, typed) = (Profile::read(form)?, Membership::read(form)?);
     let question = match action {
-        UserAction::Save => membership::question(ctx, user, &typed).await?,
+        UserAction::Save => membership::question(ctx, console_user, user, &typed).await?,
         UserAction::SaveProfile => profile.question(user),
         action if action.is_for_others() && is_own(console_user, user) => None,
         action => match simple_change(action) {

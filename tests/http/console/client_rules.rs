@@ -82,7 +82,7 @@ async fn grants_of_a_client_are_listed_and_ended() {
 async fn an_administrator_chooses_the_id_of_a_client() {
     let provider = provider().await;
     let (anna, ben) = (signed_in(&provider, ANNA).await, signed_in(&provider, BEN).await);
-    for wrong in ["c1", "new", "sealgate-app-wiki", "a b", "a/b", "https://a.test/b"] {
+    for wrong in ["c1", "new", ".", "..", "sealgate-app-wiki", "a b", "a/b", "https://a.test/b"] {
         let page = register(&anna, &[("client_id", wrong)]).await;
         assert!(page.text().contains("id=\"client_id\"") && page.text().contains("aria-invalid"), "{wrong}: {page:?}");
         assert!(element(&page, "new-secret").is_none(), "{wrong}");

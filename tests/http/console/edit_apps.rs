@@ -66,11 +66,16 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::with(APPS, "").await
+    }
+
+    /// `apps` is the file of applications, and `more` the end of the configuration file.
+    async fn with(apps: &str, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
-        write("applications.toml", APPS);
+        write("applications.toml", apps);
         let keys = "applications_file = \"applications.toml\"\nedit_applications = true";
-        let text = support::settings(&format!("{ON}\n{keys}"));
+        let text = support::settings(&format!("{ON}\n{keys}\n{more}"));
         write("sealgate.toml", &text);
         write("pin", "1234");
         let pin = directory.path().join("pin");
@@ -342,4 +347,99 @@ async fn a_failing_disk_and_a_refused_reload_lose_nothing() {
     let page = anna.submit(&preview, &[("sure", "yes")]).await;
     assert!(page.text().contains("the listener is busy") && world.text() == APPS, "{page:?}");
     assert_eq!(world.reloads(), 0);
+}
+
+/// A page on the issuer's host could act as the user at the provider, and one on a host of a wildcard has
+/// the cookies of another application.
+#[tokio::test]
+async fn hosts_of_sign_in_pages_and_of_wildcards_are_refused() {
+    let more = "[factors]\nrp_id = \"old.test\"\n[[app]]\nname = \"tenants\"\nhost = \"*.tenant.test\"\n\
+        upstreams = [\"http://127.0.0.1:9\"]\n";
+    let world = World::with(APPS, more).await;
+    let anna = signed_in(&world.provider, ANNA).await;
+    for host in
+        ["id.test", "ID.test", "id.test:8443", "old.test", "acme.tenant.test", "acme.tenant.test:8443", "*.a.test"]
+    {
+        for (path, fields) in [
+            (EDIT, settings_of(&[("host", host)])),
+            (NEW, vec![("host", host), ("name", "chat"), ("upstream", "http://127.0.0.1:8082"), ("groups", "ops")]),
+        ] {
+            let page = anna.get(path).await;
+            let page = send(&anna, &page, &fields).await;
+            let sent = send(&anna, &page, &[("sure", "yes")]).await;
+            for page in [page, sent] {
+                assert!(page.text().contains("id=\"app-change-faults\"") && !is_preview(&page), "{host}: {page:?}");
+                assert!(page.text().contains("only the operator can"), "{host}: {page:?}");
+            }
+        }
+    }
+    assert_eq!((world.text(), world.reloads()), (APPS.to_owned(), 0));
+
+    // An application that has such a host keeps it, and the servers that the operator has chosen.
+    let apps = APPS.replace("wiki.test", "id.test");
+    let world = World::with(&apps, "").await;
+    let anna = signed_in(&world.provider, ANNA).await;
+    let page = anna.get(EDIT).await;
+    let preview = send(&anna, &page, &settings_of(&[("host", "id.test"), ("title", "T")])).await;
+    assert!(is_preview(&preview), "{preview:?}");
+    let page = anna.get(EDIT).await;
+    let page = send(&anna, &page, &settings_of(&[("host", "id.test"), ("upstreams", "http://127.0.0.1:8082")])).await;
+    assert!(page.text().contains("Only the operator can change the servers") && !is_preview(&page), "{page:?}");
+}
+
+/// Another server would receive the secrets and credentials that Sealgate sends to the application.
+#[tokio::test]
+async fn servers_that_receive_credentials_are_fixed() {
+    let world = World::new().await;
+    let anna = signed_in(&world.provider, ANNA).await;
+    let other = settings_of(&[("upstreams", "http://127.0.0.1:8082")]);
+    for key in [
+        "request_headers = { X-Key = \"1\" }",
+        "[app.request_headers]\nX-Key = \"1\"",
+        "request_header_files.X-Key = \"key\"",
+        "login = { recipe = \"wiki.toml\" }",
+        "upstream_tls = { ca = \"ca.pem\" }",
+        "assertion = true",
+        "authorization = \"replace\"",
+        "app_password_header = \"X-App-Password\"",
+    ] {
+        let text = APPS.replace("[\"X-Kept\"]\n", &format!("[\"X-Kept\"]\n{key}\n"));
+        fs::write(world.path(), &text).unwrap();
+        let page = anna.get(EDIT).await;
+        assert!(page.text().contains("readonly"), "{key}: {page:?}");
+        let page = send(&anna, &page, &[&other[..], &[("sure", "yes")]].concat()).await;
+        assert!(page.text().contains("id=\"edit-problem\"") && !is_preview(&page), "{key}: {page:?}");
+        assert_eq!((world.text(), world.reloads()), (text, 0), "{key}");
+    }
+    fs::write(world.path(), APPS).unwrap();
+    let page = anna.get(EDIT).await;
+    assert!(!page.text().contains("readonly"), "{page:?}");
+    let preview = send(&anna, &page, &other).await;
+    assert!(is_preview(&preview), "{preview:?}");
+}
+
+#[tokio::test]
+async fn a_change_shows_no_secrets() {
+    for key in [
+        "request_headers = { X-Key = \"s3cret\" }\n",
+        "request_headers.X-Key = \"s3cret\"\n",
+        "[app.request_headers]\nX-Key = \"s3cret\"\n",
+    ] {
+        let apps = APPS.replace("pass_headers = [\"X-Kept\"]\n", key);
+        let world = World::with(&apps, "").await;
+        let anna = signed_in(&world.provider, ANNA).await;
+        for fields in [settings_of(&[("title", "T")]), vec![("action", "remove")]] {
+            let page = anna.get(EDIT).await;
+            let preview = send(&anna, &page, &fields).await;
+            assert!(is_preview(&preview) && !preview.text().contains("s3cret"), "{key}: {preview:?}");
+        }
+        let page = anna.get(EDIT).await;
+        let preview = send(&anna, &page, &[("action", "remove")]).await;
+        assert!(preview.text().contains("X-Key = &#34;…&#34;"), "{key}: {preview:?}");
+        // The file itself keeps the value.
+        let page = anna.get(EDIT).await;
+        let preview = send(&anna, &page, &settings_of(&[("title", "T")])).await;
+        anna.submit(&preview, &[("sure", "yes")]).await;
+        assert!(world.text().contains("s3cret") && world.text().contains("title = \"T\""), "{}", world.text());
+    }
 }

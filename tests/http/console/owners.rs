@@ -1,5 +1,6 @@
 //! Tests clients whose owner is deleted or disabled, or is no developer any more.
 
+use super::roles::{KEYS, MERT, add_person};
 use super::*;
 
 /// Registers a client as Ben, and approves it. Returns its id.
@@ -57,4 +58,30 @@ async fn clients_of_a_user_are_disabled_with_the_user_if_chosen() {
     let anna = signed_in(&provider, ANNA).await;
     let page = press_only(&anna, &format!("/console/users/{}", provider.ben.sub), &[("action", "disable")]).await;
     assert!(is_confirmation(&page) && !page.text().contains("disable_clients"), "{page:?}");
+}
+
+#[tokio::test]
+async fn user_managers_neither_see_nor_disable_clients() {
+    let provider = provider_with(KEYS).await;
+    add_person(&provider, 30, "mert", &["helpdesk"]).await;
+    let id = approved(&provider).await;
+    provider
+        .change_user(provider.ben.sub, |user| {
+            user.roles.clear();
+            user.groups = ["students".to_owned()].into();
+        })
+        .await;
+    let mert = signed_in(&provider, MERT).await;
+    let page = format!("/console/users/{}", provider.ben.sub);
+    for fields in
+        [&[("action", "save"), ("member", "staff"), ("shown_groups", "students")][..], &[("action", "disable")]]
+    {
+        let question = press_only(&mert, &page, fields).await;
+        assert!(is_confirmation(&question) && !question.text().contains(&id), "{fields:?}: {question:?}");
+        assert!(!question.text().contains("disable_clients"), "{fields:?}: {question:?}");
+        mert.submit(&question, &[("sure", "yes"), ("disable_clients", "yes")]).await;
+    }
+    let ben = provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap();
+    assert!(!ben.is_enabled() && ben.groups == ["staff".to_owned()].into(), "{ben:?}");
+    assert!(stored(&provider, &id).await.unwrap().is_enabled());
 }
