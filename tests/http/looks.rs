@@ -66,7 +66,12 @@ async fn the_operators_colours_override_the_stylesheet_and_change_its_url() {
     let (ours, theirs) = (address_of(&plain).await, address_of(&coloured).await);
     assert_ne!(ours, theirs);
     let sheet = coloured.get(&theirs).await;
-    assert!(sheet.text().starts_with(plain.get(&ours).await.text()));
-    let last = sheet.text().rsplit_once("--accent: #8a1c4b;").unwrap().1;
-    assert!(last.contains("prefers-color-scheme: dark") && last.matches("--accent: #").count() == 1, "{last}");
+    let plain_sheet = plain.get(&ours).await;
+    let own = sheet.text().strip_prefix(plain_sheet.text()).unwrap();
+    // The classes are for the preview in the console.
+    let (page, preview) = own.split_once(".light").unwrap();
+    for (part, dark) in [(page, "prefers-color-scheme: dark"), (preview, ".dark")] {
+        let (_, last) = part.split_once("--accent: #8a1c4b;").unwrap();
+        assert!(last.contains(dark) && last.matches("--accent: #").count() == 1, "{own}");
+    }
 }

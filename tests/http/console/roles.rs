@@ -73,7 +73,7 @@ const BULK: &str = "/console/users/bulk";
 /// The application is in the configuration file, so administrators get 404.
 const EDIT_APP: &str = "/console/apps/wiki/edit";
 
-const ACTIONS: [ActionRow; 58] = [
+const ACTIONS: [ActionRow; 60] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
@@ -141,6 +141,8 @@ const ACTIONS: [ActionRow; 58] = [
     ("EditApp::SaveRule", EDIT_APP, &[("action", "save-rule")], ADMINISTRATOR),
     ("EditApp::RemoveRule", EDIT_APP, &[("action", "remove-rule")], ADMINISTRATOR),
     ("AddApp", "/console/new-app", &[("host", ""), ("sure", "yes")], ADMINISTRATOR),
+    ("ApiToken::Create", "/console/api-tokens", &[("action", "create"), ("name", ""), ("days", "90")], ADMINISTRATOR),
+    ("ApiToken::Remove", "/console/api-tokens", &[("action", "remove"), ("id", "x")], ADMINISTRATOR),
     ("CheckNewApp", "/console/new-app", &[("host", "")], ADMINISTRATOR),
 ];
 
@@ -148,7 +150,7 @@ const ACTIONS: [ActionRow; 58] = [
 const CHECK: ActionRow = ("CheckAccess", "/console/check", &[("url", "")], READERS);
 
 /// Name of a page, path, and the roles that may open it.
-const PAGES: [(&str, &str, &[&str]); 27] = [
+const PAGES: [(&str, &str, &[&str]); 28] = [
     ("Overview", "/console", &["auditor", "manager", "developer", "administrator"]),
     ("Clients", "/console/clients", &["auditor", "developer", "administrator"]),
     ("NewClient", "/console/clients/new", OF_CLIENTS),
@@ -174,6 +176,7 @@ const PAGES: [(&str, &str, &[&str]); 27] = [
     ("NewApp", "/console/new-app", ADMINISTRATOR),
     ("CheckAccess", "/console/check", READERS),
     ("Settings", "/console/settings", READERS),
+    ("ApiTokens", "/console/api-tokens", READERS),
     ("Audit", "/console/audit", READERS),
     ("AuditExport", "/console/audit/export?format=csv", READERS),
 ];
@@ -186,7 +189,7 @@ struct Installation {
 }
 
 async fn installation() -> Installation {
-    let provider = provider_with(&format!("{KEYS}{MAIL}\n{}", crate::app_passwords::APPS)).await;
+    let provider = provider_with(&format!("{KEYS}{MAIL}\n[api]\nenabled = true\n{}", crate::app_passwords::APPS)).await;
     let ada = add_person(&provider, 20, "ada", &[]).await;
     give(&provider, ada, Some(Role::Auditor)).await;
     let mert = add_person(&provider, 21, "mert", &["helpdesk"]).await;
