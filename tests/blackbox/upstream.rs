@@ -664,10 +664,15 @@ async fn an_error_that_a_browser_brings_is_an_answer_and_a_guess() {
     assert_eq!(metric(&world.instance, unavailable).await, 0);
     let log = world.instance.log();
     assert!(log.contains("refused a sign-in with an error") && !log.contains("cannot sign a user in"), "{log}");
-    // Each of them is a guess.
+    // Each of them is a guess. On a slow machine, earlier ones no longer count.
     provider.state().error = Some("access_denied");
-    let (_, page) = world.enter("acme", &provider).await;
-    assert_eq!(page.status, 403, "{page:?}");
+    for _ in 0..10 {
+        let (_, page) = world.enter("acme", &provider).await;
+        if page.status == 429 {
+            break;
+        }
+        assert_eq!(page.status, 403, "{page:?}");
+    }
     provider.state().error = None;
     let (_, page) = world.enter("acme", &provider).await;
     assert_eq!(page.status, 429, "{page:?}");

@@ -561,7 +561,14 @@ export const STATES = [
   },
   { name: "console-client", as: "first", show: at(`${ISSUER}/console/clients/reports`) },
   { name: "console-client-connect", as: "first", show: at(`${ISSUER}/console/clients/reports/connect`) },
-  { name: "console-client-secrets", as: "first", show: at(`${ISSUER}/console/clients/reports/secrets`) },
+  {
+    name: "console-client-secrets", as: "nobody",
+    async show(page, lane) {
+      await register(page, lane);
+      await page.click(".sections a[href$='/secrets']");
+      await page.waitForSelector(".sections a[href$='/secrets'][aria-current=page]");
+    },
+  },
   { name: "console-client-rules", as: "first", show: at(`${ISSUER}/console/clients/reports/rules`) },
   { name: "console-client-grants", as: "first", show: at(`${ISSUER}/console/clients/reports/grants`) },
   { name: "console-client-danger", as: "first", show: at(`${ISSUER}/console/clients/reports/danger`) },
@@ -693,7 +700,8 @@ export const STATES = [
   {
     name: "console-app-change", as: "nobody",
     async show(page, lane) {
-      await fresh(page, lane, `${ISSUER}/console/apps/takim/rule?at=1`);
+      await fresh(page, lane, `${ISSUER}/console/apps`);
+      await page.goto(`${ISSUER}/console/apps/takim/rule?at=1`);
       await page.fill("#groups", "yönetim\nÖğrenci İşleri Daire Başkanlığı");
       await page.click("#rule-save");
       await page.waitForSelector("#difference");

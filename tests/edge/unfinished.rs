@@ -214,6 +214,10 @@ fn received_after_the_revocation(kind: Application, length: Option<usize>) -> Ve
         client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         while client.stream.write(&[b'x'; 16 * 1024]).is_ok() {}
     }
+    if kind == Application::Answers {
+        client.stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert_eq!(client.stream.peek(&mut [0]).unwrap(), 1, "the start of the answer");
+    }
     // Wait until the queue of the edge is full. No event shows this.
     thread::sleep(Duration::from_millis(500));
     client.stream.set_read_timeout(Some(SOON + SOON)).unwrap();

@@ -321,6 +321,13 @@ fn show_change(
     Response::page(StatusCode::OK, html(&page), None)
 }
 
+/// Returns the access of a rule with its groups and users, as in the file.
+fn access_of(fields: &RuleFields) -> String {
+    let named = |key: &str, names: &[String]| (!names.is_empty()).then(|| format!("{key} {}", names.join(", ")));
+    let parts = [Some(fields.access.clone()), named("groups", &fields.groups), named("users", &fields.users)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 fn show_app(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
@@ -334,7 +341,7 @@ fn show_app(
     let rule = |(at, rule): (usize, &sealgate_config::EditableRule)| EditRuleLine {
         url: ctx.path(&format!("/console/apps/{}/rule?at={at}", app.name)),
         path: rule.fields.path.clone(),
-        access: rule.fields.access.clone(),
+        access: access_of(&rule.fields),
         methods: rule.fields.methods.join(" "),
     };
     let page = EditAppPage {
