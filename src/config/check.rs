@@ -45,10 +45,10 @@ use super::file::{ConfigReader, Section};
 use super::reference::ConfigText;
 use super::settings::owned_place;
 use super::{
-    Accent, AdminConfig, Api, App, AuditConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig, Language, Log,
-    LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress, ServerConfig,
-    SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode, appearance,
-    host_name,
+    Accent, AdminConfig, Api, App, AuditConfig, ClusterConfig, Config, FactorsConfig, Hsm, IssuerUrl, KeysConfig,
+    Language, Log, LogFormat, LoginConfig, PagesConfig, RateLimits, Registration, RegistrationMode, ServerAddress,
+    ServerConfig, SessionsConfig, StoreConfig, TokensConfig, UpstreamSettings, UserRegistration, UserRegistrationMode,
+    appearance, host_name,
 };
 use crate::ConfigFault;
 use crate::check::address::{DAY, HOUR, MINUTE};
@@ -135,15 +135,8 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         server(root.section("server"), files, issuer.as_ref(), acme_is_wanted, hsm.as_ref());
     let listen = [server.listen.as_slice(), &server.redirect_listen].concat();
     let store = store::store(root.section("store"), files);
-    let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
     let is_cluster = matches!(store, Some(StoreConfig::Postgres(_)));
-    if is_cluster && cluster.is_none() {
-        root.missing("cluster", "name this node: [cluster] node = \"id-1\"");
-    }
-    if store.is_some() && !is_cluster && cluster.is_some() {
-        root.fault("cluster", "requires store.engine = \"postgres\"; leave it out");
-    }
-    let cluster = cluster.and_then(store::cluster);
+    let cluster = cluster(&mut root, store.is_some(), is_cluster);
     let admin = admin(root.section("admin"), files, &listen, store.as_ref());
     let tokens = tokens(root.section("tokens"));
     let keys = keys(root.section("keys"), &tokens);
@@ -229,6 +222,17 @@ fn config(mut root: Section<'_, '_>, files: &Files) -> Option<Config> {
         certificate_ends: tls::ends(&certificates),
         token_key_uses: tls::token_key_uses(&certificates, &hosts),
     })
+}
+
+fn cluster(root: &mut Section<'_, '_>, has_store: bool, is_cluster: bool) -> Option<ClusterConfig> {
+    let cluster = root.optional_section("cluster", "write it as a table, [cluster]");
+    if is_cluster && cluster.is_none() {
+        root.missing("cluster", "name this node: [cluster] node = \"id-1\"");
+    }
+    if has_store && !is_cluster && cluster.is_some() {
+        root.fault("cluster", "requires store.engine = \"postgres\"; leave it out");
+    }
+    cluster.and_then(store::cluster)
 }
 
 /// Returns each host that needs a certificate once, the issuer's first. Returns an empty list if a

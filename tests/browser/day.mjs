@@ -70,11 +70,11 @@ export const dayOf = (lane) => [
 
       // Open this part of the application for the group.
       await page.goto(`${issuer}/console/apps/takim/edit`);
-      await press(page, "#edit-rules a:has(code:text-is('/ekip/'))");
+      await press(page, "#edit-rules li:last-child a");
       await type(page, "#groups", `yönetim\n${group}`);
       await press(page, "#rule-save");
       await page.waitForSelector("#difference");
-      assert.ok((await page.textContent("#difference")).includes(group));
+      assert.match(await page.textContent("#difference"), new RegExp(group));
       await press(page, "#confirm");
       await done(page);
       assert.equal(await status(), 200);
@@ -91,9 +91,16 @@ export const dayOf = (lane) => [
       await openUser(page, issuer, member, "security");
       await press(page, "#user-reset-factors");
       await press(page, "#confirm");
-      await done(page);
-      await openApp(other.page, area, member);
-      await other.page.waitForURL(area);
+      // The link permits the member to add another factor, and works once.
+      await page.waitForSelector("#enrolment-link");
+      await other.page.goto(await page.textContent("#enrolment-link"));
+      await signInByKeys(other.page, member, PASSWORD);
+      await press(other.page, "#enrol-totp");
+      await type(other.page, "#code", await earlyTotp(await other.page.textContent("#totp-secret")));
+      await press(other.page, "#totp-confirm");
+      await press(other.page, "#codes-kept");
+      await other.page.waitForURL(`${issuer}/account/security`);
+      assert.equal((await other.page.goto(area)).status(), 200);
 
       // Rotate the signing key.
       await page.goto(`${issuer}/console/keys`);
@@ -105,14 +112,14 @@ export const dayOf = (lane) => [
 
       // Read who signed in from where, and export it.
       await page.goto(`${issuer}/console/audit?kind=signed_in&person=${encodeURIComponent(member)}`);
-      assert.match(await page.textContent(".events tbody"), /192\.0\.2\.\d+/);
-      assert.ok((await page.textContent(".events tbody")).includes("Üye 1"));
+      const signIns = await page.textContent(".events tbody");
+      assert.match(signIns, /ekip\.a\.[^]*192\.0\.2\.\d+/);
       const download = page.waitForEvent("download");
-      await press(page, "a[download]:text-is('NDJSON')");
+      await press(page, "a[download][href*='ndjson']");
       const parts = [];
       for await (const part of await (await download).createReadStream()) parts.push(part);
       const events = Buffer.concat(parts).toString().trim().split("\n").map((line) => JSON.parse(line));
-      assert.ok(events.length >= 3 && events.every(({ kind, address }) => kind === "signed_in" && address.startsWith("192.0.2.")), JSON.stringify(events[0]));
+      assert.ok(events.length >= 2 && events.every(({ kind, address }) => kind === "signed_in" && address.startsWith("192.0.2.")), JSON.stringify(events[0]));
     },
   },
 ];

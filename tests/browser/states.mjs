@@ -685,7 +685,7 @@ export const STATES = [
   { name: "console-settings-list", as: "first", show: at(`${ISSUER}/console/settings?section=app`) },
   { name: "console-settings-found", as: "first", show: at(`${ISSUER}/console/settings?find=seconds`) },
   {
-    name: "console-settings-reload", as: "first",
+    name: "console-settings-reload", as: "nobody",
     async show(page, lane) {
       await fresh(page, lane, `${ISSUER}/console/settings`);
       await page.click("#reload");
@@ -727,11 +727,13 @@ export const STATES = [
     },
   },
   {
-    name: "console-new-app", as: "first",
-    async show(page) {
+    name: "console-new-app", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/new-app`);
       const fields = { "#host": "sohbet.example.test", "#upstream": "http://127.0.0.1:8082", "#title": "Sohbet", "#groups": "personel" };
-      await post(page, `${ISSUER}/console/new-app`, fields, "#app-new-check");
-      await page.waitForSelector("#section");
+      for (const [field, value] of Object.entries(fields)) await page.fill(field, value);
+      await page.click("#app-new-check");
+      await page.waitForSelector("#difference");
     },
   },
   { name: "console-api-tokens", as: "first", show: at(`${ISSUER}/console/api-tokens`) },
