@@ -14,7 +14,7 @@ use sealgate_domain::user::{Role, Subject, User};
 use sealgate_system::clock::{Clock, OsEntropy, random};
 use serde_json::{Value, json};
 
-use crate::support::{Provider, Reply};
+use crate::support::{PASSWORD, Provider, Reply};
 
 const ON: &str = "[api]\nenabled = true\n[console]\nenabled = true\nadmins = \"admins\"";
 const ANNA: &str = "anna@example.test";

@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// Deletes the tokens that a user has created.
-    pub(crate) async fn end_api_tokens(&self, creator: Subject) -> Result<(), StoreError> {
+    pub async fn end_api_tokens(&self, creator: Subject) -> Result<(), StoreError> {
         for loaded in self.loaded_api_tokens(&table::all(Table::ApiToken)).await? {
             if loaded.value.creator == Some(creator) {
                 // The recorded use of a token conflicts at most once an hour.

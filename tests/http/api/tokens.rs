@@ -158,6 +158,19 @@ async fn a_revocation_of_all_access_deletes_the_tokens_of_the_user() {
 }
 
 #[tokio::test]
+async fn a_new_password_deletes_the_tokens_of_the_user() {
+    let provider = provider().await;
+    let program = Program::with(&provider, &[ApiScope::UsersRead]).await;
+    let browser = provider.browser();
+    let page = browser.open("/account/password").await;
+    let page = browser.sign_in(&page, ANNA).await;
+    let new = "quiet river under nine stones";
+    let page = browser.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
+    assert!(page.text().contains("Your password was changed"), "{page:?}");
+    assert_eq!(program.get("users").await.status, 401);
+}
+
+#[tokio::test]
 async fn an_expired_token_is_deleted_by_garbage_collection() {
     let provider = provider().await;
     token_of(&provider, None, &[ApiScope::UsersRead]).await;
