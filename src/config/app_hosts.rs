@@ -30,7 +30,7 @@ impl CoveredHost {
         &self.0
     }
 
-    /// Returns the label that the `*` stands for.
+    /// Returns the label at the place of the `*`.
     pub fn label(&self) -> &str {
         self.0.split_once('.').map_or("", |(label, _)| label)
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use sealgate_config::{Config, SledConfig, StoreConfig};
+use sealgate_domain::machine_warning::MachineWarning;
 use sealgate_domain::time::UnixTime;
 use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock_discipline::is_clock_synchronized;
@@ -19,24 +20,6 @@ pub const LOW_FREE_FILES: u64 = 1000;
 pub const OLD_BACKUP: Duration = Duration::from_hours(7 * 24);
 
 const DAY_SECONDS: u64 = 86_400;
-
-/// Condition of the machine that needs attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MachineWarning {
-    /// No time service synchronizes the clock.
-    ClockNotSynchronized,
-    /// The file system of the store is read-only.
-    DiskReadOnly,
-    /// The free space is below `store.reserve_bytes`, so sign-ins are refused.
-    DiskFull,
-    /// The free space is low, in mebibytes.
-    DiskLow(u64),
-    /// The file system has hardly any inodes left.
-    FewInodes,
-    NeverBackedUp,
-    /// Age of the last backup in days.
-    OldBackup(u64),
-}
 
 /// Returns the free space below which a store's disk is nearly full, in bytes.
 pub fn low_free_bytes(store: &SledConfig) -> u64 {

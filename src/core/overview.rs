@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::health::{MachineWarning, machine_warnings};
+use crate::health::machine_warnings;
 use crate::state::Sealgate;
 use sealgate_config::StoreConfig;
 use sealgate_domain::audit::{AuditFilter, AuditKind};
+use sealgate_domain::machine_warning::MachineWarning;
 use sealgate_domain::time::UnixTime;
 use sealgate_store::{ConsoleCounts, StoreError};
 

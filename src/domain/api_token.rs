@@ -30,7 +30,7 @@ pub const MAX_TOKEN_NAME_LENGTH: usize = 100;
 pub const USE_PRECISION: Duration = Duration::from_hours(1);
 
 /// Prefix of each token. Secret scanners can recognize a published token by it.
-const PREFIX: &str = "sealgate_api_";
+pub const PREFIX: &str = "sealgate_api_";
 
 /// Number of random bytes of a token.
 const RANDOM_BYTES: usize = 32;

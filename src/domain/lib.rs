@@ -30,6 +30,7 @@ pub mod key_ring;
 pub mod known_browser;
 pub mod language;
 pub mod limiter;
+pub mod machine_warning;
 pub mod mail;
 pub mod mail_address;
 pub mod oauth;

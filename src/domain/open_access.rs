@@ -81,7 +81,7 @@ pub struct OpenAccess {
     pub address: Option<IpAddr>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
-    /// Authentication methods of the sign-in, for a browser session.
+    /// Authentication methods of the sign-in. Empty except for browser sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<AuthenticationMethod>,
     /// Session at the provider: the browser's session, or the session that an application's session

@@ -2,8 +2,8 @@
 //!
 //! Tokens of this issuer, sessions and application passwords are verified in other modules.
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 use memchr::memmem;
 
 use crate::decide::GateReply;
@@ -13,6 +13,7 @@ use crate::request::AppRequest;
 use crate::route::Rule;
 use sealgate_core::tokens::trusted::Source;
 use sealgate_core::web::failure::Failure;
+use sealgate_domain::api_token;
 use sealgate_domain::oauth::credentials;
 use sealgate_domain::oauth::trusted_token::ForeignFault;
 
@@ -35,7 +36,7 @@ impl<'a> Presented<'a> {
     /// Parses the headers. Tokens in the query or in a form are not accepted, because they would
     /// appear in logs and in browser histories (RFC 6750 §5.3).
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
-        let mut fields = headers.get_all(AUTHORIZATION).iter().map(http::HeaderValue::as_bytes);
+        let mut fields = headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
         match (fields.next(), fields.next()) {
             (None, _) => Self::Nothing,
             (Some(only), None) if !is_bearer(only) => Self::Nothing,
@@ -55,6 +56,12 @@ pub(super) fn is_repeated(headers: &HeaderMap) -> bool {
 /// is true.
 pub(super) fn holds(headers: &HeaderMap, matches: impl Fn(&str) -> bool) -> bool {
     headers.get_all(AUTHORIZATION).iter().flat_map(|field| tokens(field.as_bytes())).any(matches)
+}
+
+/// Returns whether any `Authorization` header contains a token for the admin API.
+pub(super) fn holds_api_token(headers: &HeaderMap) -> bool {
+    let holds = |field: &HeaderValue| memmem::find(field.as_bytes(), api_token::PREFIX.as_bytes()).is_some();
+    headers.get_all(AUTHORIZATION).iter().any(holds)
 }
 
 /// Returns the words of a header that may be JWTs. A JWT begins with `eyJ`, the base64url form of

@@ -321,6 +321,7 @@ impl Gateway {
                 let identity = &gate.app.identity;
                 let holds_token = credential.is_in_authorization(identity)
                     || credential::holds(headers, |token| issuer.is_own_access_token(token))
+                    || credential::holds_api_token(headers)
                     || (gate.takes_app_passwords && app_password::is_in_authorization(headers, identity));
                 permit.for_request(gate.routes.have_method_rules(), holds_token, asked)
             }

@@ -105,6 +105,10 @@ async fn an_access_token_of_ours_reaches_no_application() {
     for spoilt in [sent("Bearer "), format!("Bearer {claims}.AAAA")] {
         assert_eq!(public(&spoilt).await, None, "{spoilt}");
     }
+    // A token for the admin API, which is sent to the wrong server.
+    for api in ["Bearer sealgate_api_x", "Token sealgate_api_x"] {
+        assert_eq!(public(api).await, None, "{api}");
+    }
     // Foreign credentials are forwarded unchanged.
     let body = |text: &str| sealgate_domain::secret::base64url(text.as_bytes());
     let header = body(r#"{"alg":"RS256","typ":"at+jwt","kid":"k"}"#);

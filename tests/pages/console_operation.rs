@@ -5,6 +5,7 @@ use sealgate_config::{Access, EffectiveSetting, SettingSource};
 use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
+use sealgate_domain::machine_warning::MachineWarning;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
     AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
@@ -212,13 +213,13 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::CertificateExpired(text.clone()),
         OverviewWarning::CertificateExpires(text.clone(), 3),
         OverviewWarning::ReloadRefused,
-        OverviewWarning::ClockNotSynchronized,
-        OverviewWarning::DiskReadOnly,
-        OverviewWarning::DiskFull,
-        OverviewWarning::DiskLow(512),
-        OverviewWarning::FewInodes,
-        OverviewWarning::NeverBackedUp,
-        OverviewWarning::OldBackup(9),
+        OverviewWarning::Machine(MachineWarning::ClockNotSynchronized),
+        OverviewWarning::Machine(MachineWarning::DiskReadOnly),
+        OverviewWarning::Machine(MachineWarning::DiskFull),
+        OverviewWarning::Machine(MachineWarning::DiskLow(512)),
+        OverviewWarning::Machine(MachineWarning::FewInodes),
+        OverviewWarning::Machine(MachineWarning::NeverBackedUp),
+        OverviewWarning::Machine(MachineWarning::OldBackup(9)),
         OverviewWarning::Configuration(text.clone()),
     ];
     let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };

@@ -95,7 +95,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// One thread, for a service with few connections.
+    /// A single thread, for a service with few connections.
     pub const ONE: Self = Self { workers: 0, shared: 1, blocking: 1 };
 }
 

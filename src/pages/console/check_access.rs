@@ -63,7 +63,7 @@ impl CheckForm<'_> {
         matches!(self.fault, Some(CheckField::Url | CheckField::UrlCharacters))
     }
 
-    /// Returns what the page says about a search.
+    /// Returns the text about the result of a search.
     pub(super) fn found_words(&self, t: &Words) -> Markup {
         match self.found {
             None | Some(([], _)) => t.check_found_none(),

@@ -7,7 +7,7 @@ use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
 use sealgate_domain::console_role::ConsoleRoles;
 
-/// Reason why nobody was invited.
+/// Error in the form. No user is invited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InviteFault {
     /// The field has no line.

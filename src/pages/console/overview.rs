@@ -6,6 +6,7 @@ use askama::Template;
 
 use crate::inside::{Inside, MenuEntry};
 use crate::words::Markup;
+use sealgate_domain::machine_warning::MachineWarning;
 use sealgate_domain::time::UnixTime;
 
 /// First page of the console, for administrators.
@@ -68,16 +69,7 @@ pub enum OverviewWarning {
     CertificateExpires(String, u64),
     /// The last reload was refused.
     ReloadRefused,
-    ClockNotSynchronized,
-    DiskReadOnly,
-    /// Sign-ins are refused.
-    DiskFull,
-    /// The free space is low, in mebibytes.
-    DiskLow(u64),
-    FewInodes,
-    NeverBackedUp,
-    /// Age of the last backup in days.
-    OldBackup(u64),
+    Machine(MachineWarning),
     /// Warning of `sealgate check` about the configuration.
     Configuration(String),
 }
@@ -102,13 +94,13 @@ impl OverviewPage<'_> {
             OverviewWarning::CertificateExpired(file) => t.overview_certificate_expired(file),
             OverviewWarning::CertificateExpires(file, days) => t.overview_certificate_expires(days, file),
             OverviewWarning::ReloadRefused => t.overview_reload_refused(),
-            OverviewWarning::ClockNotSynchronized => t.overview_clock(),
-            OverviewWarning::DiskReadOnly => t.overview_read_only(),
-            OverviewWarning::DiskFull => t.overview_disk_full(),
-            OverviewWarning::DiskLow(size) => t.overview_disk_low(size),
-            OverviewWarning::FewInodes => t.overview_few_inodes(),
-            OverviewWarning::NeverBackedUp => t.overview_never_backed_up(),
-            OverviewWarning::OldBackup(days) => t.overview_old_backup(days),
+            OverviewWarning::Machine(MachineWarning::ClockNotSynchronized) => t.overview_clock(),
+            OverviewWarning::Machine(MachineWarning::DiskReadOnly) => t.overview_read_only(),
+            OverviewWarning::Machine(MachineWarning::DiskFull) => t.overview_disk_full(),
+            OverviewWarning::Machine(MachineWarning::DiskLow(size)) => t.overview_disk_low(size),
+            OverviewWarning::Machine(MachineWarning::FewInodes) => t.overview_few_inodes(),
+            OverviewWarning::Machine(MachineWarning::NeverBackedUp) => t.overview_never_backed_up(),
+            OverviewWarning::Machine(MachineWarning::OldBackup(days)) => t.overview_old_backup(days),
             OverviewWarning::Configuration(_) => t.overview_configuration(),
         }
     }
@@ -133,16 +125,9 @@ impl OverviewWarning {
             Self::Unapproved(_) => Some(MenuEntry::Clients),
             Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
             Self::ReloadRefused => Some(MenuEntry::Settings),
-            Self::CertificateExpired(_)
-            | Self::CertificateExpires(..)
-            | Self::Configuration(_)
-            | Self::ClockNotSynchronized
-            | Self::DiskReadOnly
-            | Self::DiskFull
-            | Self::DiskLow(_)
-            | Self::FewInodes
-            | Self::NeverBackedUp
-            | Self::OldBackup(_) => None,
+            Self::CertificateExpired(_) | Self::CertificateExpires(..) | Self::Configuration(_) | Self::Machine(_) => {
+                None
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use super::problem::ApiProblem;
 use super::{Call, Reply};
 use sealgate_admin::UserRef;
 use sealgate_config::App;
+use sealgate_domain::api_token::ApiScope;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::user::User;
 use sealgate_gateway::{Asker, explain, explained};
@@ -60,6 +61,10 @@ pub(super) async fn check(call: &Call<'_>) -> Result<Reply, ApiProblem> {
         None => None,
     };
     let user = match body.some_text("user") {
+        // The answer has the user's groups, name and address.
+        Some(_) if !call.token.has(ApiScope::UsersRead) => {
+            return Err(ApiProblem::insufficient_scope(ApiScope::UsersRead));
+        }
         Some(text) => Some(find(call, text).await?.ok_or_else(|| invalid(format!("no user is named {text:?}")))?),
         None => None,
     };

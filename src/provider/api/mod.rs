@@ -286,6 +286,7 @@ impl Call<'_> {
 }
 
 /// Successful response.
+#[derive(Clone)]
 struct Reply {
     status: StatusCode,
     body: Vec<u8>,

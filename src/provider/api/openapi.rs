@@ -1,5 +1,7 @@
 //! Description of the admin API: an `OpenAPI` 3.1 document, made from [`ROUTES`].
 
+use std::sync::{PoisonError, RwLock};
+
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -11,9 +13,21 @@ use sealgate_config::Config;
 /// Name of the security scheme.
 const SCHEME: &str = "token";
 
+/// Issuer and response of the last request. Clients need no token for the document, and it takes a
+/// millisecond to write.
+static LAST: RwLock<Option<(String, Reply)>> = RwLock::new(None);
+
 /// Returns the document as a response.
 pub(super) fn document(config: &Config) -> Reply {
-    Reply::object(&describe(config))
+    let issuer = config.issuer.as_str();
+    let last = LAST.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, reply)) = last.as_ref().filter(|(known, _)| known == issuer) {
+        return reply.clone();
+    }
+    drop(last);
+    let reply = Reply::object(&describe(config));
+    *LAST.write().unwrap_or_else(PoisonError::into_inner) = Some((issuer.to_owned(), reply.clone()));
+    reply
 }
 
 fn describe(config: &Config) -> Value {

@@ -28,7 +28,7 @@ operator with `sealgate api-token add`. The token is shown once; the store has i
 - Without `admins:write`, a token cannot change a user who has a console role, or give one. For the record of a user, the commit checks this. With
   `admins:write`, a token cannot take the role from its own creator.
 - Write scopes do not include read scopes. But a change is answered with the changed object, so a write scope
-  also shows the objects that it can change. `apps:read` shows the access of each user to an application.
+  also shows the objects that it can change. A check of access that names a user needs `users:read` too.
 - The last use is recorded once an hour.
 
 Each change leaves the audit event of its command, with the actor `api token ID of administrator SUB`, or `… of operator`. A wrong

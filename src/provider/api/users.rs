@@ -226,7 +226,9 @@ pub(super) async fn send_reset_link(call: &Call<'_>) -> Result<Reply, ApiProblem
                       password elsewhere.";
         return Err(ApiProblem::invalid(vec![reason.to_owned()]));
     }
-    reset::mail_link(call.ctx, &user).await.map_err(|_| ApiProblem::unavailable())?;
+    if !reset::mail_link(call.ctx, &call.sealgate.store, &user).await? {
+        return Err(ApiProblem::unavailable());
+    }
     let context = call.context();
     let event = call.ctx.event(AuditKind::PasswordResetAsked, context.actor).for_subject(user.sub);
     call.sealgate.audit.note(event.with_detail("link mailed"));

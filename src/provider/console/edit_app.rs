@@ -40,7 +40,7 @@ const MAX_FAULTS: usize = 20;
 pub(super) struct Edit {
     pub(super) name: String,
     pub(super) file: ApplicationsFile,
-    /// Changed keys or the change, for the audit log.
+    /// Names of the changed keys, or the kind of the change, for the audit log.
     pub(super) detail: String,
     /// Paths that receive the form, and that a cancelled confirmation opens.
     pub(super) action: String,

@@ -8,7 +8,6 @@ use http::StatusCode;
 use crate::console::{ConsoleUser, user_list};
 use crate::request::ProviderRequest as _;
 use sealgate_config::{EXPIRES_SOON, StoreConfig, days_left};
-use sealgate_core::health::MachineWarning;
 use sealgate_core::overview::{OverviewFigures, SignInCount};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -101,21 +100,10 @@ fn warnings(
     ];
     let texts = config.warnings.iter().take(MAX_SHOWN).map(ToString::to_string);
     let of_configuration = texts.map(OverviewWarning::Configuration);
-    let of_machine = figures.map_or(&[][..], |figures| &figures.machine.1).iter().map(|warning| of_machine(*warning));
+    let of_machine =
+        figures.map_or(&[][..], |figures| &figures.machine.1).iter().map(|warning| OverviewWarning::Machine(*warning));
     let of_parts = of_keys.into_iter().chain(of_counts).flatten();
     of_parts.chain(of_certificates).chain(of_machine).chain(of_configuration).collect()
-}
-
-fn of_machine(warning: MachineWarning) -> OverviewWarning {
-    match warning {
-        MachineWarning::ClockNotSynchronized => OverviewWarning::ClockNotSynchronized,
-        MachineWarning::DiskReadOnly => OverviewWarning::DiskReadOnly,
-        MachineWarning::DiskFull => OverviewWarning::DiskFull,
-        MachineWarning::DiskLow(mebibytes) => OverviewWarning::DiskLow(mebibytes),
-        MachineWarning::FewInodes => OverviewWarning::FewInodes,
-        MachineWarning::NeverBackedUp => OverviewWarning::NeverBackedUp,
-        MachineWarning::OldBackup(days) => OverviewWarning::OldBackup(days),
-    }
 }
 
 fn counted(figures: &OverviewFigures, now: UnixTime) -> CountedFigures {

@@ -361,7 +361,9 @@ async fn send_reset_link(
     if !reset::may_be_mailed(ctx, user) {
         return Err(Failure::page(Problem::InvalidRequest));
     }
-    reset::mail_link(ctx, user).await?;
+    if !reset::mail_link(ctx, &ctx.sealgate.store, user).await? {
+        return Err(Failure::Unavailable);
+    }
     let event = console_user.event(ctx, AuditKind::PasswordResetAsked).for_subject(user.sub);
     ctx.sealgate.audit.note(event.with_detail("link mailed"));
     Ok(back(ctx, user, UserSection::Security, Done::ResetLinkSent))

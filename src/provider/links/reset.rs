@@ -28,7 +28,7 @@ use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, Waiting
 use sealgate_domain::password_rules::Owner;
 use sealgate_domain::user::{PasswordHash, User, sign_in_key};
 use sealgate_pages::{ForgotPasswordPage, NewPasswordPage, NewPasswordProblem, Problem, ResetDonePage, html};
-use sealgate_store::{Committed, Ended, Loaded, Revocation, StoreError};
+use sealgate_store::{Committed, Ended, Loaded, Revocation, Store, StoreError};
 use sealgate_system::metrics::MailOutcome;
 
 static PAGE: LinkPage = LinkPage { name: "reset", path: "/oauth/reset", over: Problem::ResetLink };
@@ -120,21 +120,20 @@ pub(crate) fn may_be_mailed(ctx: &RequestContext<'_>, user: &User) -> bool {
 ///
 /// The mail is in the language of the user's invitation, or in the default language.
 ///
+/// Returns whether the mail is queued: not if the outbox is full. The commit obeys the rules of `store`.
+///
 /// # Errors
-/// When the user has no address; [`Failure::Unavailable`] when the outbox is full; when the store
-/// fails.
-pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(), Failure> {
-    let email = user.email.clone().ok_or_else(|| Failure::page(Problem::InvalidRequest))?;
-    let store = &ctx.sealgate.store;
+/// When the store fails or refuses the commit.
+pub(crate) async fn mail_link(ctx: &RequestContext<'_>, store: &Store, user: &User) -> Result<bool, StoreError> {
     if !ctx.sealgate.has_room_for(MailKind::Reset) {
-        return Err(Failure::Unavailable);
+        return Ok(false);
     }
     let links = store.account_links(user.sub).await?;
     let invitation = links.and_then(|links| links.value.invitation);
     let language = invitation.and_then(|invitation| invitation.language);
     let (link, token) = LinkToken::new(user.sub, ctx.random());
     let message = MailMessage {
-        to: Some(email),
+        to: user.email.clone(),
         language: language.unwrap_or(ctx.sealgate.config.pages.default_language),
         at: ctx.now,
         // The user must not see the administrator's browser and network.
@@ -146,7 +145,7 @@ pub(crate) async fn mail_link(ctx: &RequestContext<'_>, user: &User) -> Result<(
     let link =
         ResetLink { hash: link.hash, account: AccountMark::from_user(user), expires_at: ctx.now.plus(RESET_LIFE) };
     store.change_account_links(user.sub, &[mail], |links| links.add_reset(link.clone(), ctx.now)).await?;
-    Ok(())
+    Ok(true)
 }
 
 async fn end_the_rest(ctx: &RequestContext<'_>, revocation: &Revocation) -> Result<Ended, StoreError> {

@@ -223,6 +223,9 @@ async fn an_access_decision_is_explained() {
                [[app.route]]\npath = \"/\"\naccess = \"signed_in\"\ngroups = [\"staff\"]";
     let provider = provider_with(app).await;
     let program = Program::with(&provider, &[ApiScope::AppsRead]).await;
+    let body = json!({ "url": "https://wiki.test/page", "user": BEN });
+    assert_eq!(code(&program.call("POST", "check-access", &body).await, 403), "insufficient_scope");
+    let program = Program::with(&provider, &[ApiScope::AppsRead, ApiScope::UsersRead]).await;
     let apps = program.get("apps").await.json();
     assert_eq!((&apps["apps"][0]["name"], &apps["apps"][0]["url"]), (&json!("wiki"), &json!("https://wiki.test")));
     let check = async |user: Value| {

@@ -7,6 +7,7 @@ use sealgate_domain::grant::EndReason;
 use sealgate_domain::user::UserState;
 use sealgate_store::engine::Engine as _;
 
+use crate::mailbox::{MAIL, due};
 use crate::meddler::At;
 
 #[tokio::test]
@@ -234,6 +235,22 @@ async fn a_token_that_is_removed_during_a_request_changes_nothing() {
         assert_eq!(user(&provider, ben).await.name, "Ben");
         give(&provider, provider.anna.sub, &[Role::Admin]).await;
     }
+}
+
+#[tokio::test]
+async fn a_token_that_is_removed_during_a_request_mails_no_reset_link() {
+    let (provider, meddler) = Provider::meddled_with(&format!("{ON}\n{MAIL}")).await;
+    give(&provider, provider.anna.sub, &[Role::Admin]).await;
+    provider.change_user(provider.ben.sub, |user| user.email_verified = true).await;
+    let program = Program::with(&provider, &[ApiScope::UsersWrite]).await;
+    let path = format!("users/{}/reset-link", provider.ben.sub);
+    let stop = meddler.stop(At::BeforeCommit, b'A');
+    let (reply, ()) = tokio::join!(
+        program.send("POST", &path, &[], ""),
+        stop.meanwhile(async { give(&provider, provider.anna.sub, &[]).await })
+    );
+    assert_eq!(code(&reply, 401), "invalid_token");
+    assert!(due(&provider.sealgate.store, provider.clock.now()).await.is_empty());
 }
 
 #[tokio::test]
