@@ -78,6 +78,7 @@ fn new_user(context: &CommandContext<'_>, invitee: Invitee) -> (User, Option<Str
         created_at: now,
         updated_at: now,
         audit_filters: Vec::new(),
+        by_manager: users::decisions(context),
     };
     (user, app)
 }

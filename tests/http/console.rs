@@ -26,11 +26,13 @@ mod mail;
 mod once;
 mod overview;
 mod owners;
+mod promotion;
 mod reset_link;
 mod roles;
 mod settings;
 mod user_list;
 mod user_manager;
+mod user_manager_limits;
 mod user_profile;
 mod without_address;
 

@@ -38,7 +38,7 @@ pub use clients::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
     ClientsPage, NewClientPage,
 };
-pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
+pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients, PromotedUser};
 pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
