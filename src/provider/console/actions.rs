@@ -275,6 +275,7 @@ impl Action {
             )
             | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
             Self::AddUser
+            | Self::InviteUsers
             | Self::User(
                 User::Save
                 | User::SaveProfile
@@ -304,7 +305,6 @@ impl Action {
             )
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
-            | Self::InviteUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Reload

@@ -109,12 +109,10 @@ impl Area {
             ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite
-            | Self::NewApp
-            | Self::EditApp
-            | Self::EditRule
-            | Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
+            Self::NewUser | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
+            Self::NewApp | Self::EditApp | Self::EditRule | Self::ClientSection(ClientSection::Rules) => {
+                ConsoleRoles::ADMINISTRATORS
+            }
             Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
             Self::ClientSection(ClientSection::Grants)
             | Self::Keys
@@ -135,7 +133,7 @@ impl Area {
     fn editors(self) -> ConsoleRoles {
         match self {
             Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::NewUser | Self::User | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
             // A check changes nothing.
             Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
@@ -144,7 +142,6 @@ impl Area {
             | Self::ClientTestCallback
             | Self::Users
             | Self::UserSection(_)
-            | Self::Invite
             | Self::Groups
             | Self::Group
             | Self::Keys

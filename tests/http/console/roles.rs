@@ -100,7 +100,7 @@ const ACTIONS: [ActionRow; 60] = [
     ),
     ("Bulk::Revoke", BULK, &[("action", "revoke"), ("user", "{mia}")], OF_USERS),
     ("Bulk::InviteAgain", BULK, &[("action", "invite"), ("user", "{mia}")], OF_USERS),
-    ("InviteUsers", "/console/users/invite", &[("users", "")], ADMINISTRATOR),
+    ("InviteUsers", "/console/users/invite", &[("users", "")], OF_USERS),
     (
         "Group::Rename",
         "/console/groups/members",
@@ -163,7 +163,7 @@ const PAGES: [(&str, &str, &[&str]); 28] = [
     ("User", USER, &["auditor", "manager", "administrator"]),
     ("UserSection", "/console/users/{mia}/security", &["auditor", "manager", "administrator"]),
     ("Bulk", BULK, OF_USERS),
-    ("Invite", "/console/users/invite", ADMINISTRATOR),
+    ("Invite", "/console/users/invite", OF_USERS),
     ("Groups", "/console/groups", &["auditor", "manager", "administrator"]),
     ("Group", "/console/groups/members?name=students", &["auditor", "manager", "administrator"]),
     ("Keys", "/console/keys", READERS),
