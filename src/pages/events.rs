@@ -264,6 +264,7 @@ impl Words {
             AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
             AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
+            AuditKind::UsersExported => self.event_users_exported(),
         }
     }
 }

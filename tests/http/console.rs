@@ -34,6 +34,7 @@ mod user_list;
 mod user_manager;
 mod user_manager_limits;
 mod user_profile;
+mod users_file;
 mod without_address;
 
 use std::time::Duration;

@@ -863,6 +863,7 @@ done-user = The changes were saved.
 done-user-revoked = All sessions and tokens of this user were ended.
 done-user-invited = The invitation was sent.
 done-users-invited = The invitations were sent.
+done-users-imported = The users were imported.
 done-user-deleted = The user was deleted.
 done-users = The selected users were changed.
 done-user-reset-link-sent = A link to set a new password was sent.
@@ -1158,6 +1159,29 @@ invite-count =
     }
 invite-app = Application to go to afterwards
 invite-send = Send invitations
+import-title = Import users
+import-file = CSV file
+import-file-wrong = The file is not UTF-8. Save it as UTF-8 and choose it again.
+import-csv = Content of the file
+import-csv-hint = CSV with at most { $most } users. The first line names the columns: name, email or username, and any of groups, password_hash, email_verified, phone_number and state.
+import-hint = Nothing is written yet. The next page lists the users.
+import-problem = Nobody was imported. Correct the list and submit it again.
+import-confirm-title = Import these users?
+import-effect = The users are added with the password hashes of the list. No message is sent.
+import-count =
+    { $count ->
+        [one] One user is imported
+       *[other] { $count } users are imported
+    }
+import-more = And { $count } more.
+import-without-password =
+    { $count ->
+        [one] One user has no password and cannot sign in until you send an invitation.
+       *[other] { $count } users have no password and cannot sign in until you send invitations.
+    }
+import-disabled = Disabled users: { $count }
+import-now = Import
+users-export = Export all users:
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.
@@ -1960,6 +1984,7 @@ limits-none = No limit
 keys-plan-of = Show the plan for { $algorithm }
 keys-plan-algorithm = Keys for { $algorithm }:
 event-audit-exported = Audit log exported
+event-users-exported = List of users exported
 audit-filters = Saved filters
 audit-filter-name = Name for this filter
 audit-filter-save = Save

@@ -827,6 +827,7 @@ done-user = Değişiklikler kaydedildi.
 done-user-revoked = Bu kullanıcının bütün oturumları ve belirteçleri sonlandırıldı.
 done-user-invited = Davet gönderildi.
 done-users-invited = Davetler gönderildi.
+done-users-imported = Kullanıcılar içe aktarıldı.
 done-user-deleted = Kullanıcı silindi.
 done-users = Seçilen kullanıcılar değiştirildi.
 done-user-reset-link-sent = Yeni parola belirleme bağlantısı gönderildi.
@@ -1114,6 +1115,29 @@ invite-count =
     }
 invite-app = Ardından gidilecek uygulama
 invite-send = Davetleri gönder
+import-title = Kullanıcıları içe aktar
+import-file = CSV dosyası
+import-file-wrong = Dosya UTF-8 değil. UTF-8 olarak kaydedip yeniden seçin.
+import-csv = Dosyanın içeriği
+import-csv-hint = En fazla { $most } kullanıcılı CSV. İlk satır sütunları adlandırır: name, email veya username ve isteğe bağlı olarak groups, password_hash, email_verified, phone_number ve state.
+import-hint = Henüz bir şey yazılmaz. Sonraki sayfa kullanıcıları listeler.
+import-problem = Kimse içe aktarılmadı. Listeyi düzeltip yeniden gönderin.
+import-confirm-title = Bu kullanıcılar içe aktarılsın mı?
+import-effect = Kullanıcılar, listedeki parola özetleriyle eklenir. İleti gönderilmez.
+import-count =
+    { $count ->
+        [one] 1 kullanıcı içe aktarılacak
+       *[other] { $count } kullanıcı içe aktarılacak
+    }
+import-more = Ve { $count } kullanıcı daha.
+import-without-password =
+    { $count ->
+        [one] 1 kullanıcının parolası yok; davet gönderene kadar oturum açamaz.
+       *[other] { $count } kullanıcının parolası yok; davet gönderene kadar oturum açamazlar.
+    }
+import-disabled = Devre dışı kullanıcılar: { $count }
+import-now = İçe aktar
+users-export = Tüm kullanıcıları dışa aktar:
 user-new-title = Yeni kullanıcı
 user-add = Ekle
 user-email-hint = Kullanıcı adı olan bir kullanıcının adresi olmayabilir.
@@ -1903,6 +1927,7 @@ limits-none = Sınır yok
 keys-plan-of = Planı göster: { $algorithm }
 keys-plan-algorithm = { $algorithm } anahtarları:
 event-audit-exported = Denetim kaydı dışa aktarıldı
+event-users-exported = Kullanıcı listesi dışa aktarıldı
 audit-filters = Kayıtlı filtreler
 audit-filter-name = Bu filtrenin adı
 audit-filter-save = Kaydet
