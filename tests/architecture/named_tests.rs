@@ -160,6 +160,7 @@ fn every_test_named_in_the_threat_model_exists() {
         include_str!("../../docs/explanation/client-threats.md"),
         include_str!("../../docs/explanation/logout-threats.md"),
         include_str!("../../docs/explanation/api-threats.md"),
+        include_str!("../../docs/explanation/user-manager-threats.md"),
     );
     let others = [(directories, 10), (upstreams, 10), (agents, 5), (clients, 8), (logouts, 5), (api, 10)];
     for (page, least) in [(model, 40)].into_iter().chain(others) {
