@@ -158,8 +158,8 @@ impl Export {
     /// Returns whether the user may still read the log: the session and the role exist.
     async fn is_permitted(&self) -> Result<bool, StoreError> {
         let user = signed_in_user(&self.sealgate, &self.store, self.session, self.user).await?;
-        let console = &self.sealgate.in_effect.load().console;
-        Ok(user.is_some_and(|user| console.roles_of(&user).has_any(ConsoleRoles::READERS)))
+        let config = self.sealgate.in_effect.load();
+        Ok(user.is_some_and(|user| config.console.roles_of(&user).has_any(ConsoleRoles::READERS)))
     }
 }
 
