@@ -88,7 +88,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 35] = [
+    const ALL: [(Self, &'static str); 36] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
