@@ -232,8 +232,8 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
-            | Self::InviteUsers
             | Self::ImportUsers
+            | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
                 Client::Rotate
