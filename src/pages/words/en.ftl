@@ -1087,6 +1087,7 @@ bulk-add-admin = Members of this group can see and change everything in the cons
 bulk-add-auditor = Members of this group can see everything in the console, other accounts included.
 bulk-add-manager = Members of this group can manage the users of other groups in the console.
 bulk-add-developer = Members of this group can register clients in the console.
+bulk-promotion = Sessions, application passwords, access of applications and links of users who get a role end at once. Their passwords and two-factor methods stay: check them on the page of each user first.
 bulk-remove-title = Remove these users from <bdi>{ $group }</bdi>?
 bulk-remove-effect = They lose the access that only this group gives, at once.
 bulk-revoke-title = End all sessions and access of these users?
