@@ -26,12 +26,15 @@ mod mail;
 mod once;
 mod overview;
 mod owners;
+mod promotion;
 mod reset_link;
 mod roles;
 mod settings;
 mod user_list;
 mod user_manager;
+mod user_manager_limits;
 mod user_profile;
+mod users_file;
 mod without_address;
 
 use std::time::Duration;

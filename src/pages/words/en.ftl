@@ -863,6 +863,7 @@ done-user = The changes were saved.
 done-user-revoked = All sessions and tokens of this user were ended.
 done-user-invited = The invitation was sent.
 done-users-invited = The invitations were sent.
+done-users-imported = The users were imported.
 done-user-deleted = The user was deleted.
 done-users = The selected users were changed.
 done-user-reset-link-sent = A link to set a new password was sent.
@@ -1070,6 +1071,7 @@ bulk-unknown = No one has this email address or username.
 bulk-deleted = The user was deleted in the meantime.
 bulk-not-managed = You do not manage this user.
 bulk-last-group = This is the only group of the user that you manage.
+user-disabled-by-administrator = An administrator disabled this user. Only an administrator can enable them.
 bulk-refused = The change is not possible, because the user has changed in the meantime.
 bulk-failed = Not changed, because the server failed. Try again.
 bulk-result-title = Result of the change
@@ -1085,6 +1087,7 @@ bulk-add-admin = Members of this group can see and change everything in the cons
 bulk-add-auditor = Members of this group can see everything in the console, other accounts included.
 bulk-add-manager = Members of this group can manage the users of other groups in the console.
 bulk-add-developer = Members of this group can register clients in the console.
+bulk-promotion = Sessions, application passwords, access of applications and links of users who get a role end at once. Their passwords and two-factor methods stay: check them on the page of each user first.
 bulk-remove-title = Remove these users from <bdi>{ $group }</bdi>?
 bulk-remove-effect = They lose the access that only this group gives, at once.
 bulk-revoke-title = End all sessions and access of these users?
@@ -1157,6 +1160,29 @@ invite-count =
     }
 invite-app = Application to go to afterwards
 invite-send = Send invitations
+import-title = Import users
+import-file = CSV file
+import-file-wrong = The file is not UTF-8. Save it as UTF-8 and choose it again.
+import-csv = Content of the file
+import-csv-hint = CSV with at most { $most } users. The first line names the columns: name, email or username, and any of groups, password_hash, email_verified, phone_number and state.
+import-hint = Nothing is written yet. The next page lists the users.
+import-problem = Nobody was imported. Correct the list and submit it again.
+import-confirm-title = Import these users?
+import-effect = The users are added with the password hashes of the list. No message is sent.
+import-count =
+    { $count ->
+        [one] One user is imported
+       *[other] { $count } users are imported
+    }
+import-more = And { $count } more.
+import-without-password =
+    { $count ->
+        [one] One user has no password and cannot sign in until you send an invitation.
+       *[other] { $count } users have no password and cannot sign in until you send invitations.
+    }
+import-disabled = Disabled users: { $count }
+import-now = Import
+users-export = Export all users:
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.
@@ -1251,6 +1277,12 @@ confirm-role-auditor = The user will be able to see everything in the console, o
 confirm-role-manager = The user will be able to manage the users of other groups in the console.
 confirm-role-developer = The user will be able to register clients in the console.
 confirm-role-none = The user will not be able to use the console.
+confirm-promotion = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. The password and the two-factor methods stay. Someone else may know or have set them: check the lists below, and generate a new password or remove the methods first if in doubt.
+confirm-promotion-verified = verified
+confirm-promotion-unverified = not verified
+confirm-promotion-no-sessions = The user is not signed in.
+confirm-promotion-changes = Changes of sign-in data in the audit log
+confirm-promotion-no-changes = The audit log has none.
 confirm-add-title = Add a user with a console role?
 confirm-client-disable-title = Disable this client?
 confirm-client-disable-effect = The client is refused everywhere, and its tokens stop working at once.
@@ -1953,6 +1985,7 @@ limits-none = No limit
 keys-plan-of = Show the plan for { $algorithm }
 keys-plan-algorithm = Keys for { $algorithm }:
 event-audit-exported = Audit log exported
+event-users-exported = List of users exported
 audit-filters = Saved filters
 audit-filter-name = Name for this filter
 audit-filter-save = Save

@@ -827,6 +827,7 @@ done-user = Değişiklikler kaydedildi.
 done-user-revoked = Bu kullanıcının bütün oturumları ve belirteçleri sonlandırıldı.
 done-user-invited = Davet gönderildi.
 done-users-invited = Davetler gönderildi.
+done-users-imported = Kullanıcılar içe aktarıldı.
 done-user-deleted = Kullanıcı silindi.
 done-users = Seçilen kullanıcılar değiştirildi.
 done-user-reset-link-sent = Yeni parola belirleme bağlantısı gönderildi.
@@ -1026,6 +1027,7 @@ bulk-unknown = Bu e-posta adresine veya kullanıcı adına sahip kimse yok.
 bulk-deleted = Kullanıcı bu arada silindi.
 bulk-not-managed = Bu kullanıcıyı siz yönetmiyorsunuz.
 bulk-last-group = Kullanıcının sizin yönettiğiniz tek grubu bu.
+user-disabled-by-administrator = Bu kullanıcıyı bir yönetici devre dışı bıraktı. Yalnızca bir yönetici etkinleştirebilir.
 bulk-refused = Kullanıcı bu arada değiştiği için işlem yapılamıyor.
 bulk-failed = Sunucu hatası nedeniyle değiştirilmedi. Yeniden deneyin.
 bulk-result-title = Değişikliğin sonucu
@@ -1041,6 +1043,7 @@ bulk-add-admin = Bu grubun üyeleri, diğer hesaplar dahil konsoldaki her şeyi 
 bulk-add-auditor = Bu grubun üyeleri, diğer hesaplar dahil konsoldaki her şeyi görebilir.
 bulk-add-manager = Bu grubun üyeleri konsolda başka grupların kullanıcılarını yönetebilir.
 bulk-add-developer = Bu grubun üyeleri konsolda istemci kaydedebilir.
+bulk-promotion = Rol alan kullanıcıların oturumları, uygulama parolaları, uygulamalardaki erişimleri ve bağlantıları hemen sona erer. Parolaları ve iki adımlı doğrulama yöntemleri kalır: önce her kullanıcının sayfasında denetleyin.
 bulk-remove-title = Bu kullanıcılar şu gruptan çıkarılsın mı: <bdi>{ $group }</bdi>
 bulk-remove-effect = Yalnızca bu grubun sağladığı erişimi hemen kaybederler.
 bulk-revoke-title = Bu kullanıcıların tüm oturumları ve erişimleri sonlandırılsın mı?
@@ -1113,6 +1116,29 @@ invite-count =
     }
 invite-app = Ardından gidilecek uygulama
 invite-send = Davetleri gönder
+import-title = Kullanıcıları içe aktar
+import-file = CSV dosyası
+import-file-wrong = Dosya UTF-8 değil. UTF-8 olarak kaydedip yeniden seçin.
+import-csv = Dosyanın içeriği
+import-csv-hint = En fazla { $most } kullanıcılı CSV. İlk satır sütunları adlandırır: name, email veya username ve isteğe bağlı olarak groups, password_hash, email_verified, phone_number ve state.
+import-hint = Henüz bir şey yazılmaz. Sonraki sayfa kullanıcıları listeler.
+import-problem = Kimse içe aktarılmadı. Listeyi düzeltip yeniden gönderin.
+import-confirm-title = Bu kullanıcılar içe aktarılsın mı?
+import-effect = Kullanıcılar, listedeki parola özetleriyle eklenir. İleti gönderilmez.
+import-count =
+    { $count ->
+        [one] 1 kullanıcı içe aktarılacak
+       *[other] { $count } kullanıcı içe aktarılacak
+    }
+import-more = Ve { $count } kullanıcı daha.
+import-without-password =
+    { $count ->
+        [one] 1 kullanıcının parolası yok; davet gönderene kadar oturum açamaz.
+       *[other] { $count } kullanıcının parolası yok; davet gönderene kadar oturum açamazlar.
+    }
+import-disabled = Devre dışı kullanıcılar: { $count }
+import-now = İçe aktar
+users-export = Tüm kullanıcıları dışa aktar:
 user-new-title = Yeni kullanıcı
 user-add = Ekle
 user-email-hint = Kullanıcı adı olan bir kullanıcının adresi olmayabilir.
@@ -1207,6 +1233,12 @@ confirm-role-auditor = Kullanıcı, diğer hesaplar dahil konsoldaki her şeyi g
 confirm-role-manager = Kullanıcı, konsolda başka grupların kullanıcılarını yönetebilecek.
 confirm-role-developer = Kullanıcı, konsolda istemci kaydedebilecek.
 confirm-role-none = Kullanıcı konsolu kullanamayacak.
+confirm-promotion = Tüm oturumlar, uygulama parolaları ve uygulamaların erişimi ile kullanıcıya gönderilmiş bağlantılar hemen sona erer. Parola ve iki adımlı doğrulama yöntemleri kalır. Bunları başkası biliyor veya eklemiş olabilir: aşağıdaki listeleri denetleyin, emin değilseniz önce yeni bir parola oluşturun veya yöntemleri kaldırın.
+confirm-promotion-verified = doğrulanmış
+confirm-promotion-unverified = doğrulanmamış
+confirm-promotion-no-sessions = Kullanıcının açık oturumu yok.
+confirm-promotion-changes = Denetim kaydındaki oturum açma bilgisi değişiklikleri
+confirm-promotion-no-changes = Denetim kaydında değişiklik yok.
 confirm-add-title = Konsol rolü olan bir kullanıcı eklensin mi?
 confirm-client-disable-title = İstemci devre dışı bırakılsın mı?
 confirm-client-disable-effect = İstemci her yerde reddedilir ve belirteçleri hemen geçersiz olur.
@@ -1896,6 +1928,7 @@ limits-none = Sınır yok
 keys-plan-of = Planı göster: { $algorithm }
 keys-plan-algorithm = { $algorithm } anahtarları:
 event-audit-exported = Denetim kaydı dışa aktarıldı
+event-users-exported = Kullanıcı listesi dışa aktarıldı
 audit-filters = Kayıtlı filtreler
 audit-filter-name = Bu filtrenin adı
 audit-filter-save = Kaydet
