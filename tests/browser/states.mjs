@@ -207,7 +207,8 @@ async function register(page, lane) {
 async function readSnippets(page, lane) {
   await register(page, lane);
   await page.click(".sections a[href$='/connect']");
-  await page.click("summary >> nth=0");
+  await page.click("#libraries a[href*='library=spring-boot']");
+  await page.waitForSelector("#snippet-springboot");
 }
 
 async function turnTestSignInOn(page, lane) {
@@ -762,6 +763,14 @@ export const STATES = [
       await page.fill("#user", second(lane).split("@")[0]);
       await page.click("#check-find");
       await page.waitForSelector("#check-found");
+    },
+  },
+  {
+    name: "console-check-find-client", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/console/check?client=rep`);
+      await page.click("#check-find-client");
+      await page.waitForSelector("#check-found-clients");
     },
   },
   {
