@@ -6,11 +6,8 @@ import { SIZES } from "./world.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-// Maximum size of a page in bytes, with its stylesheet and script, together 27 KiB. Lists with 25 to 50
-// rows may be larger.
+// Maximum size of a page in bytes, with its stylesheet and script, which are 20 KiB in the console.
 const WEIGHT = 40 * 1024;
-const LIST_WEIGHT = 52 * 1024;
-const LISTS = ["/console/users", "/console/audit", "/console/mail", "/console/apps/legacy/sessions"];
 
 // axe-core rules whose result may depend on the colours or on the size of the window. The other rules
 // need no second run, because the stylesheet hides no element depending on these.
@@ -40,8 +37,7 @@ export async function accessible(page, rules, without = []) {
 export async function light(journal) {
   const sizes = await Promise.all(journal.responses.map(async (response) => (await response.body()).length));
   const weight = sizes.reduce((sum, size) => sum + size, 0);
-  const limit = journal.responses.some((response) => LISTS.includes(new URL(response.url()).pathname)) ? LIST_WEIGHT : WEIGHT;
-  return { weight, faults: weight < limit ? [] : [`the page weighs ${weight} bytes`] };
+  return { weight, faults: weight < WEIGHT ? [] : [`the page weighs ${weight} bytes`] };
 }
 
 /// Checks text and structure, which do not depend on the size of the window.
