@@ -18,6 +18,7 @@ login-lead = Use your <bdi>{ $operator }</bdi> account.
 login-lead-client = Use your <bdi>{ $operator }</bdi> account to continue to <bdi>{ $client }</bdi>.
 login-email = Email address or username
 login-password = Password
+login-show = Show
 login-show-password = Show password
 login-caps-lock = Caps Lock is on.
 login-keep = Keep me signed in on this device
@@ -36,8 +37,7 @@ login-throttled-minutes =
         [one] Too many sign-in attempts. Wait one minute and try again. Each wrong attempt makes the next wait longer.
        *[other] Too many sign-in attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
     }
-login-forgot = Forgot?
-login-forgot-label = Forgot? Reset your password
+login-forgot = Forgot password?
 login-create-account = No account? Create one
 login-or = or
 login-wrong-credentials-reset = Incorrect email address, username or password. Check them and try again. If you have forgotten your password, reset it below.
@@ -1381,7 +1381,7 @@ audit-older = Older events
 audit-pages = Pages of the audit log
 event-subject-id = User ID
 event-party-id = Client or application ID
-event-name = Name in the log
+event-name = In the log
 audit-of-person = Audit log for this user
 audit-of-client = Audit log for this client
 event-subject = User
