@@ -116,6 +116,12 @@ impl<'a> CommandContext<'a> {
         Self { actor, ..self }
     }
 
+    /// Returns advice in the terms of the sender: `shell` for an operator at the command line, `other`
+    /// for users of the console and programs.
+    pub(super) fn advice<'t>(&self, shell: &'t str, other: &'t str) -> &'t str {
+        if self.request.is_none() { shell } else { other }
+    }
+
     /// Creates an audit event with the actor of the command. The caller adds the details.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
         let event = AuditEvent::new(self.clock.now(), kind, self.actor);

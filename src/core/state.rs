@@ -39,7 +39,7 @@ use sealgate_signer::attestation::Attestations;
 use sealgate_signer::{PublicKey, Signer};
 use sealgate_store::engine::{Engine, EngineError};
 use sealgate_store::postgres::PostgresFault;
-use sealgate_store::{Store, StoreError, UserRule};
+use sealgate_store::{ProtectedUsers, Store, StoreError, UserRule};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
 use sealgate_system::read_mostly::LocalRef;
@@ -288,7 +288,7 @@ impl Sealgate {
     /// Returns the state for a request with this token for the admin API. The store of the returned
     /// state refuses commits that the token does not permit: see [`Store::for_api_token`].
     #[must_use]
-    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
+    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<ProtectedUsers>) -> Self {
         Self { store: Arc::new(self.store.for_api_token(token, creator, protected)), ..self.clone() }
     }
 
