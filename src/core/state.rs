@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::answers::Answers;
 use crate::audit::AuditLog;
 use crate::endorsing;
+use crate::exports::Exports;
 use crate::limits::RequestLimits;
 use crate::overview::OverviewCache;
 use crate::password::Passwords;
+use crate::probes::MachineProbes;
 use crate::refusals::RecentRefusals;
 use crate::reload::ReloadHandle;
 use crate::sources::Sources;
@@ -54,9 +56,6 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 /// earlier requests while the database does not respond.
 const KEY_RING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum number of exports of the audit log that run at the same time.
-const MAX_EXPORTS: usize = 4;
-
 /// State of a node, shared by all requests and background tasks.
 ///
 /// A reload of the configuration creates a new value that shares the long-lived parts: see
@@ -92,6 +91,8 @@ pub struct Sealgate {
     pub user_lists: UserLists,
     /// Figures of the console's overview.
     pub overview: OverviewCache,
+    /// Conditions of the machine for the console's overview.
+    pub probes: MachineProbes,
     /// Recent refusals of the gateway.
     pub refusals: Arc<RecentRefusals>,
     /// Limits of requests and of password guesses.
@@ -109,8 +110,8 @@ pub struct Sealgate {
     pub in_effect: Arc<ArcSwap<Config>>,
     /// Reload of the configuration.
     pub reload: Arc<ReloadHandle>,
-    /// Permits for exports that run at the same time.
-    pub exports: Arc<Semaphore>,
+    /// Exports of the audit log that run.
+    pub exports: Arc<Exports>,
 }
 
 /// Whether clients need a feature, and [`Store::clients_counter`] before that was read. `None` before the
@@ -180,6 +181,7 @@ impl Parts {
             enrolment: Arc::default(),
             user_lists: UserLists::default(),
             overview: OverviewCache::default(),
+            probes: MachineProbes::default(),
             refusals: Arc::default(),
             limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
@@ -193,7 +195,7 @@ impl Parts {
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
             reload: Arc::default(),
-            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            exports: Arc::default(),
             config,
         })
     }
