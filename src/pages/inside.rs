@@ -401,8 +401,12 @@ pub struct Frame<'a> {
 pub struct Addresses {
     /// Stylesheet, such as `/.sealgate/style.css?v=…` (see [`crate::Pages::stylesheet`]).
     pub stylesheet: String,
+    /// Stylesheet of the console.
+    pub console_stylesheet: String,
     /// Script, for pages that have one.
     pub script: String,
+    /// Script for security keys and passkeys.
+    pub keys_script: String,
     /// Script of the page that returns the response of a sign-in to the client.
     pub return_script: String,
     /// Operator's logo, if there is one.

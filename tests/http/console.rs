@@ -286,6 +286,10 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
     let connect = ben.get(&format!("{path}/connect")).await;
     assert!(connect.text().contains("oidc-client-ts") && !connect.text().contains("mod_auth_openidc"));
     assert!(!connect.text().contains("CLIENT_SECRET"), "{connect:?}");
+    // A library that has no public clients shows the first one.
+    let other = ben.get(&format!("{path}/connect?library=spring-boot")).await;
+    assert!(other.text().contains("id=\"snippet-openidclient\""), "{other:?}");
+    assert!(!other.text().contains("snippet-springboot"), "{other:?}");
     assert_eq!(ben.get(&format!("{path}/secrets")).await.status, 404);
     press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await.assert_error_page();
 }

@@ -206,6 +206,7 @@ impl BulkPage<'_> {
     fn title(&self) -> Markup {
         let t = self.inside.frame.t;
         match self.action {
+            BulkAction::AddToGroup | BulkAction::RemoveFromGroup if self.group.is_empty() => t.bulk_selected(),
             BulkAction::Disable => t.bulk_disable_title(),
             BulkAction::Enable => t.bulk_enable_title(),
             BulkAction::AddToGroup => t.bulk_add_title(self.group),

@@ -33,7 +33,7 @@ pub use apps::{
 };
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 pub use check_access::{
-    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice,
+    AccessOutcome, CheckAccessPage, CheckChoice, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
 };
 pub use clients::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
@@ -51,6 +51,7 @@ pub use sections::{AppSection, ClientSection, UserSection};
 pub use settings::{
     ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,
 };
+pub use snippets::Library;
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,
