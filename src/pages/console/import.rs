@@ -42,6 +42,14 @@ pub struct ImportConfirmPage<'a> {
 }
 
 impl ImportConfirmPage<'_> {
+    fn has_users_without_password(&self) -> bool {
+        self.without_password > 0
+    }
+
+    fn has_disabled_users(&self) -> bool {
+        self.disabled > 0
+    }
+
     fn unlisted(&self) -> u64 {
         self.total.saturating_sub(self.users.len() as u64)
     }
