@@ -171,7 +171,7 @@ impl Parts {
                 turn: AsyncMutex::new(Instant::now()),
             }),
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
-            bearers: Arc::default(),
+            bearers: Arc::new(Bearers::new(config.server.threads)),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             documents: Arc::default(),
             client_key_sets: Arc::default(),
@@ -356,7 +356,8 @@ impl Sealgate {
     pub fn with(&self, config: Config) -> Self {
         let pages = Arc::new(Pages::new(&config.pages));
         // Verified tokens depend on the resources and service accounts of the configuration.
-        Self { config: Arc::new(config), pages, bearers: Arc::default(), ..self.clone() }
+        let bearers = Arc::new(Bearers::new(config.server.threads));
+        Self { config: Arc::new(config), pages, bearers, ..self.clone() }
     }
 
     /// Reads the attestations whose files have changed, on a blocking thread.

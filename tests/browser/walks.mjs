@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import * as acorn from "acorn";
 import * as oidc from "openid-client";
-import { focus } from "./checks.mjs";
+import { STOPS, focus } from "./checks.mjs";
 import { codeIn, linkIn, mailTo, read } from "./mails.mjs";
 import {
   APP, AWAY, BRIEF, CALLBACK, CLIENT_SITE, EARLIER, ISSUER, MOVED, PASSWORD, SECURITY_KEY, STRANGER, TURKISH, appOf, authenticator, authorize, cookiesOf,
@@ -17,6 +17,12 @@ import {
 /// Presses Tab until this element has the focus, and checks that the focus is visible.
 export async function reach(page, selector) {
   await page.waitForSelector(selector);
+  // Ask for the focus only at the element: asking at each stop takes twice as long.
+  const before = await page.evaluate(({ selector, stops }) => {
+    const all = [...document.querySelectorAll(stops)].filter((element) => element.checkVisibility());
+    return all.findIndex((element) => element.matches(selector)) - all.indexOf(document.activeElement) - 1;
+  }, { selector, stops: STOPS });
+  for (let step = 0; step < before; step += 1) await page.keyboard.press("Tab");
   for (let step = 0; step < 100; step += 1) {
     if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) {
       const { name, fault } = await focus(page);
@@ -741,8 +747,10 @@ export const walksOf = (lane) => [
       const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // The unmodified code example works.
       await press(page, ".sections a[href$='/connect']");
-      await press(page, "summary");
-      const [snippet, script] = [await page.textContent("#snippet-openidclient"), await page.textContent("#snippet-curl")];
+      const snippet = await page.textContent("#snippet-openidclient");
+      await press(page, "#libraries a[href*='library=curl']");
+      await page.waitForSelector("#snippet-curl");
+      const script = await page.textContent("#snippet-curl");
       const tokens = await runSnippet(snippet, secret, async (address) => {
         await page.goto(address);
         await press(page, "#consent-allow");
