@@ -156,7 +156,8 @@ async fn actions_of_a_client_have_the_effect_of_the_commands() {
 #[tokio::test]
 async fn sessions_and_grants_are_listed_and_ended() {
     let provider = provider().await;
-    let program = Program::with(&provider, &[ApiScope::SessionsRead, ApiScope::SessionsWrite]).await;
+    let program =
+        Program::with(&provider, &[ApiScope::SessionsRead, ApiScope::SessionsWrite, ApiScope::AdminsWrite]).await;
     let tokens = provider.c1().tokens("openid").await;
     let sessions = program.get(&format!("sessions?user={ANNA}")).await.json();
     let grants = program.get(&format!("grants?user={ANNA}&client=c1")).await.json();
