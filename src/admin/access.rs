@@ -15,6 +15,7 @@ use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::{EndReason, GrantId};
 use sealgate_domain::session::{AppSession, SessionId};
+use sealgate_domain::user::Subject;
 use sealgate_store::GrantFilter;
 
 /// Error for a request without a filter, which the command line does not send.
@@ -28,6 +29,7 @@ pub(super) async fn sessions(context: &CommandContext<'_>, command: SessionComma
             (None, None) => Err(CommandError::invalid(NO_FILTER)),
         },
         SessionCommand::Revoke { sid } => revoke_session(context, sid).await,
+        SessionCommand::RevokeSignIn { sid, user } => revoke_sign_in(context, sid, user).await,
         SessionCommand::RevokeAll(SessionsOf { user, client }) => match (user, client) {
             (Some(user), _) => revoke_of_user(context, &user).await,
             (None, Some(client)) => revoke_of_client(context, client).await,
@@ -112,6 +114,14 @@ async fn revoke_session(context: &CommandContext<'_>, id: SessionId) -> Result<A
     }
     let event = context.event(AuditKind::SessionsEnded).in_session(id);
     context.record(subject.into_iter().fold(event, AuditEvent::for_subject)).await;
+    Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
+}
+
+async fn revoke_sign_in(context: &CommandContext<'_>, id: SessionId, user: Subject) -> Result<Answer, CommandError> {
+    if context.store.end_sign_ins_in(id, |sign_in| sign_in.subject == user).await?.is_empty() {
+        return Err(CommandError::Absent(format!("the user {user} is not signed in in the session {id}")));
+    }
+    context.record(context.event(AuditKind::SessionsEnded).in_session(id).for_subject(user)).await;
     Ok(EndedAnswer { sid: Some(id), sessions_ended: Some(1), ..EndedAnswer::from(()) }.into())
 }
 

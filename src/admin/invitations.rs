@@ -78,6 +78,7 @@ fn new_user(context: &CommandContext<'_>, invitee: Invitee) -> (User, Option<Str
         created_at: now,
         updated_at: now,
         audit_filters: Vec::new(),
+        by_manager: users::decisions(context),
     };
     (user, app)
 }
@@ -198,7 +199,7 @@ fn answer_with(context: &CommandContext<'_>, user: User, invitation: Option<&Inv
 pub(super) struct InvitationSender<'a> {
     context: &'a CommandContext<'a>,
     sealgate: &'a Sealgate,
-    /// Inviting administrator and their name in mails. `None` on the command line.
+    /// Inviting administrator or user manager, and their name in mails. `None` on the command line.
     inviter: Option<(Subject, String)>,
 }
 
@@ -230,7 +231,9 @@ impl<'a> InvitationSender<'a> {
             ));
         }
         let inviter = match context.actor {
-            Actor::Administrator(subject) => context.store.user(subject).await?.map(|user| (subject, user.name)),
+            Actor::Administrator(subject) | Actor::UserManager(subject) => {
+                context.store.user(subject).await?.map(|user| (subject, user.name))
+            }
             _ => None,
         };
         Ok(Self { context, sealgate, inviter })

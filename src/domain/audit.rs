@@ -115,11 +115,13 @@ pub enum AuditKind {
     AppChanged,
     /// A user of the console exported events of the audit log.
     AuditExported,
+    /// A user of the console exported users.
+    UsersExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 56] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -175,6 +177,7 @@ impl AuditKind {
         Self::ApiTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
+        Self::UsersExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -235,6 +238,7 @@ impl AuditKind {
             Self::ApiTokenRevoked => "api_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
+            Self::UsersExported => "users_exported",
         }
     }
 

@@ -67,6 +67,7 @@ pub enum Done {
     Users,
     UserInvited,
     UsersInvited,
+    UsersImported,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
@@ -87,7 +88,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 35] = [
+    const ALL: [(Self, &'static str); 36] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -112,6 +113,7 @@ impl Done {
         (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
         (Self::UsersInvited, "users-invited"),
+        (Self::UsersImported, "users-imported"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
@@ -161,6 +163,7 @@ impl Done {
             Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
             Self::UsersInvited => t.done_users_invited(),
+            Self::UsersImported => t.done_users_imported(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),

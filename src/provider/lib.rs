@@ -132,6 +132,9 @@ const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
 const API: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
 const MAX_FORM_BYTES: usize = 64 * 1024;
+
+/// Maximum size of the form with imported users, in bytes: 1,000 users with hashes, percent-encoded.
+const MAX_IMPORT_BYTES: usize = 1024 * 1024;
 const MAX_METADATA_BYTES: usize = 8 * 1024;
 
 #[rustfmt::skip]
@@ -213,6 +216,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
     page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
     page("/console/users/invite",   Endpoint::Console(Area::Invite),          "console",    GET_POST, Bucket::Pages),
+    ProviderRoute { body: MAX_IMPORT_BYTES, ..page("/console/users/import", Endpoint::Console(Area::Import), "console", GET_POST, Bucket::Pages) },
+    page("/console/users/export",   Endpoint::Console(Area::UsersExport),     "console",    GET,      Bucket::Pages),
     page("/console/users/bulk",     Endpoint::Console(Area::Bulk),            "console",    GET_POST, Bucket::Pages),
     page("/console/groups",         Endpoint::Console(Area::Groups),          "console",    GET,      Bucket::Pages),
     page("/console/groups/members", Endpoint::Console(Area::Group),           "console",    GET_POST, Bucket::Pages),

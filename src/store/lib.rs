@@ -52,7 +52,7 @@ pub use format::transfer::Position;
 pub use format::transfer::export_format;
 pub use format::{FormatRange, RecordChange, VersionStep, add_step};
 pub use guarded::UserRule;
-pub use subjects::account_links::AddressLeft;
+pub use subjects::account_links::EndedLinks;
 pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredential};
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;

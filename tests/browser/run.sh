@@ -171,6 +171,9 @@ for lane in en-script tr-script tr-plain; do
         <<<"$PASSWORD" >/dev/null
     sealgate user add "ogrenci.$lane@example.test" --name "Mia Öğrenci" --group öğrenciler --group kulüp \
         --password-stdin <<<"$PASSWORD" >/dev/null
+    sealgate user add "kapali.$lane@example.test" --name "Kerem Kapalı" --group öğrenciler --password-stdin \
+        <<<"$PASSWORD" >/dev/null
+    sealgate user disable "kapali.$lane@example.test" >/dev/null
 done
 for mode in script plain; do
     sealgate user add "zorunlu.$mode@example.test" --name "Zorunlu Kişi" --group zorunlu --password-stdin \

@@ -216,7 +216,8 @@ async function register(page, lane) {
 async function readSnippets(page, lane) {
   await register(page, lane);
   await page.click(".sections a[href$='/connect']");
-  await page.click("summary >> nth=0");
+  await page.click("#libraries a[href*='library=spring-boot']");
+  await page.waitForSelector("#snippet-springboot");
 }
 
 async function turnTestSignInOn(page, lane) {
@@ -616,6 +617,53 @@ export const STATES = [
       await page.waitForSelector("#invite-users");
     },
   },
+  {
+    name: "console-users-invite-manager", as: "nobody",
+    async show(page, lane) {
+      await freshAs(page, `sorumlu.${lane}@example.test`, `${ISSUER}/console/users/invite`);
+      await page.fill("#users", "Çiğdem Yılmazer <cigdem.yilmazer@example.test>");
+      await page.click("#invite-preview");
+      await page.waitForSelector("#invite-faults");
+    },
+  },
+  {
+    name: "console-users-import", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/import`);
+      await page.fill("#csv", `email,name,groups,state\n${first(lane)},Birinci,,\nx,Çiğdem Yılmazer,staff,off\n`);
+      await page.click("#import-preview");
+      await page.waitForSelector("#import-faults");
+    },
+  },
+  {
+    name: "console-users-import-confirm", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/import`);
+      await page.fill("#csv", "email,name,groups,state\nmehmet-cemalettin.karahasanogullari@ogrenci-isleri.universite.example.test,Mehmet Cemalettin Karahasanoğulları,staff,\ncigdem.yilmazer@example.test,Çiğdem Yılmazer,,disabled\n");
+      await page.click("#import-preview");
+      await page.waitForSelector("#import-users");
+    },
+  },
+  {
+    name: "console-user-promotion", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users`);
+      await person(page, `ogrenci.${lane}@example.test`);
+      await page.check("#role_auditor");
+      await page.click("#user-save");
+      await page.waitForSelector("#promotion");
+    },
+  },
+  {
+    name: "console-user-disabled-manager", as: "nobody",
+    async show(page, lane) {
+      await freshAs(page, `sorumlu.${lane}@example.test`, `${ISSUER}/console/users`);
+      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(`kapali.${lane}@example.test`)}`);
+      await page.click("a.name");
+      await page.click(".sections a[href$='/danger']");
+      await page.waitForSelector("#user-disabled-by-administrator");
+    },
+  },
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "nobody", show: addPerson },
   { name: "console-user-auditor", as: "nobody", show: readPerson },
@@ -718,6 +766,14 @@ export const STATES = [
       await page.fill("#user", second(lane).split("@")[0]);
       await page.click("#check-find");
       await page.waitForSelector("#check-found");
+    },
+  },
+  {
+    name: "console-check-find-client", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/console/check?client=rep`);
+      await page.click("#check-find-client");
+      await page.waitForSelector("#check-found-clients");
     },
   },
   {

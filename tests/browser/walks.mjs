@@ -747,8 +747,10 @@ export const walksOf = (lane) => [
       const [client, secret] = [await page.textContent("#client-id"), await page.textContent("#new-secret")];
       // The unmodified code example works.
       await press(page, ".sections a[href$='/connect']");
-      await press(page, "summary");
-      const [snippet, script] = [await page.textContent("#snippet-openidclient"), await page.textContent("#snippet-curl")];
+      const snippet = await page.textContent("#snippet-openidclient");
+      await press(page, "#libraries a[href*='library=curl']");
+      await page.waitForSelector("#snippet-curl");
+      const script = await page.textContent("#snippet-curl");
       const tokens = await runSnippet(snippet, secret, async (address) => {
         await page.goto(address);
         await press(page, "#consent-allow");

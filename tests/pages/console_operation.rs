@@ -9,11 +9,11 @@ use sealgate_domain::machine_warning::MachineWarning;
 use sealgate_domain::mail::MailKind;
 use sealgate_pages::console::{
     AccessOutcome, ApiTokenFault, ApiTokenForm, ApiTokenLine, ApiTokensPage, AppChangePage, AppLine, AppPage,
-    AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader,
-    CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage,
-    ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm, NewAppPage,
-    NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine, SectionLink,
-    SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart, UserChoice,
+    AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckChoice, CheckField, CheckForm, CheckNote,
+    CheckedHeader, CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine,
+    EditRulePage, ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine,
+    SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
 use sealgate_pages::{Done, Frame, Inside, Named, html};
 
@@ -435,10 +435,12 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         url: person,
         method: "GET",
         user: person,
+        client: person,
         level: "2",
         address: "192.0.2.7",
         fault: None,
         found: None,
+        found_clients: None,
     };
     let mut add = |name: &str, form: &CheckForm<'_>, outcome: Option<&AccessOutcome>| {
         let inside = inside(frame, sample, ConsoleRole::Administrator, None);
@@ -447,18 +449,23 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     };
     add("form", &CheckForm::default(), None);
     let choices = [
-        UserChoice { sign_in_name: person.to_owned(), name: person.to_owned() },
-        UserChoice { sign_in_name: person.to_owned(), name: String::new() },
+        CheckChoice { value: person.to_owned(), name: person.to_owned() },
+        CheckChoice { value: person.to_owned(), name: String::new() },
     ];
     add("found", &CheckForm { found: Some((&choices, 2)), ..form }, None);
     add("found-some", &CheckForm { found: Some((&choices, 12)), ..form }, None);
     add("found-none", &CheckForm { found: Some((&[], 0)), ..form }, None);
+    add("found-clients", &CheckForm { found_clients: Some((&choices, 2)), ..form }, None);
+    add("found-some-clients", &CheckForm { found_clients: Some((&choices, 12)), ..form }, None);
+    add("found-no-client", &CheckForm { found_clients: Some((&[], 0)), ..form }, None);
     let fields = [
         CheckField::Url,
         CheckField::UrlCharacters,
         CheckField::Method,
         CheckField::User,
         CheckField::NoUser,
+        CheckField::Client,
+        CheckField::ClientAlone,
         CheckField::Address,
         CheckField::Token,
     ];
@@ -494,6 +501,7 @@ fn check_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         login: Some(CheckedLogin::OfUser),
         upstream: Some(("http://127.0.0.1:8081".into(), person.into())),
         user: Some((person.into(), "u1".into())),
+        client: Some((person.into(), "c1".into())),
         groups: person.into(),
         ..refused
     };

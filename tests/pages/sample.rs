@@ -9,7 +9,7 @@ use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::upstream_trip::UpstreamProblem;
-use sealgate_domain::user::{Email, Role, Subject, User, UserState};
+use sealgate_domain::user::{Email, ManagerDecisions, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
     ConsentResource, CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
@@ -145,6 +145,7 @@ impl Sample {
             created_at: AT,
             updated_at: AT,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

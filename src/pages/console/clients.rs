@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::form::{ClientField, ClientForm};
 use super::sections::ClientSection;
-use super::snippets::Snippet;
+use super::snippets::{Library, Snippet};
 use crate::events::Named;
 use crate::inside::{Inside, MenuEntry};
 use crate::words::{Markup, Words};
@@ -136,6 +136,8 @@ pub struct ClientPage<'a> {
     pub owner: Option<&'a ClientOwner>,
     /// Input of the form with the consent rule, the limit and the owner.
     pub rules: &'a ClientRulesForm,
+    /// Library whose example the section with the addresses shows. `None` for the first one.
+    pub library: Option<Library>,
     /// Some of the grants, with the URL of the next ones if there may be more.
     pub grants: &'a [ClientGrantLine],
     pub next: Option<&'a str>,
@@ -262,8 +264,17 @@ impl ClientPage<'_> {
         ]
     }
 
-    fn snippets(&self) -> Vec<Snippet> {
-        Snippet::all(self.issuer, self.client.id.as_str(), self.form)
+    fn snippet(&self) -> Snippet {
+        Snippet::new(self.library, self.issuer, self.client.id.as_str(), self.form)
+    }
+
+    /// Returns the libraries that support the client type.
+    fn libraries(&self) -> impl Iterator<Item = Library> {
+        Library::ALL.into_iter().filter(|library| library.fits(self.form.public))
+    }
+
+    fn library_address(&self, library: &Library) -> String {
+        format!("{}?library={}#code", self.section_address(&ClientSection::Connect), library.as_str())
     }
 }
 

@@ -40,20 +40,25 @@ const MAX_DETAIL_BYTES: usize = 300;
 
 /// Format of an exported file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ExportFormat {
+pub(super) enum ExportFormat {
     Csv,
     Ndjson,
 }
 
 impl ExportFormat {
-    fn extension(self) -> &'static str {
+    /// Parses the name in queries.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        [Self::Csv, Self::Ndjson].into_iter().find(|format| format.extension() == name)
+    }
+
+    pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Csv => "csv",
             Self::Ndjson => "ndjson",
         }
     }
 
-    fn media_type(self) -> &'static str {
+    pub(super) fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",
             Self::Ndjson => "application/x-ndjson",
@@ -67,11 +72,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
     let query = ctx.query()?;
-    let format = match query.one("format")? {
-        Some("csv") => ExportFormat::Csv,
-        Some("ndjson") => ExportFormat::Ndjson,
-        _ => return Err(Failure::page(Problem::InvalidRequest)),
-    };
+    let format = query.one("format")?.and_then(ExportFormat::parse);
+    let format = format.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = AuditInput::read(&query)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let file = format!("attachment; filename=\"audit.{}\"", format.extension());
@@ -155,16 +157,23 @@ impl Export {
 
     /// Returns whether the user may still read the log: the session and the role exist.
     async fn is_permitted(&self) -> Result<bool, StoreError> {
-        let (store, Sealgate { clock, in_effect, .. }) = (&self.store, &self.sealgate);
-        let config = in_effect.load();
-        let Some(session) = store.session(self.session).await? else { return Ok(false) };
-        let session = session.value.in_effect(clock.now(), config.sessions.keep_signed_in);
-        if !session.is_some_and(|session| session.sign_ins.iter().any(|sign_in| sign_in.subject == self.user)) {
-            return Ok(false);
-        }
-        let Some(user) = store.user(self.user).await?.filter(User::is_enabled) else {
-            return Ok(false);
-        };
-        Ok(config.console.roles_of(&user).has_any(ConsoleRoles::READERS))
+        let user = signed_in_user(&self.sealgate, &self.store, self.session, self.user).await?;
+        let config = self.sealgate.in_effect.load();
+        Ok(user.is_some_and(|user| config.console.roles_of(&user).has_any(ConsoleRoles::READERS)))
     }
+}
+
+/// Returns the user if they are enabled and signed in in this session.
+pub(super) async fn signed_in_user(
+    sealgate: &Sealgate,
+    store: &Store,
+    session: SessionId,
+    user: Subject,
+) -> Result<Option<User>, StoreError> {
+    let keep = sealgate.in_effect.load().sessions.keep_signed_in;
+    let session = store.session(session).await?.and_then(|session| session.value.in_effect(sealgate.clock.now(), keep));
+    if session.is_none_or(|session| session.sign_in_of(user).is_none()) {
+        return Ok(None);
+    }
+    Ok(store.user(user).await?.filter(User::is_enabled))
 }

@@ -35,7 +35,7 @@ use sealgate_domain::secret::Secret;
 use sealgate_domain::shown_client::{ClientPart, ShownClient};
 use sealgate_pages::console::{
     ClientForm, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ConfirmDetail, ConfirmLabel,
-    GuardedChange,
+    GuardedChange, Library,
 };
 use sealgate_pages::{Done, Problem, html};
 
@@ -624,6 +624,7 @@ async fn page(
         seen: &ShownClient::of(client).to_string(),
         owner: owner.as_ref(),
         rules: &rules,
+        library: ctx.query()?.one("library")?.and_then(Library::parse),
         grants: &grants,
         next: next.as_deref(),
     };

@@ -25,6 +25,7 @@ mod confirmation;
 mod edit_app;
 mod form;
 mod groups;
+mod import_users;
 mod invite;
 mod kept_form;
 mod keys;
@@ -38,6 +39,7 @@ mod user;
 mod user_list;
 mod user_profile;
 mod users;
+mod users_export;
 
 use std::collections::BTreeSet;
 
@@ -78,6 +80,8 @@ pub(super) enum Area {
     UserSection(UserSection),
     Bulk,
     Invite,
+    Import,
+    UsersExport,
     Groups,
     Group,
     Keys,
@@ -109,13 +113,15 @@ impl Area {
             ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite
+            Self::NewUser | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
+            Self::Import
             | Self::NewApp
             | Self::EditApp
             | Self::EditRule
             | Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
-            Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Users | Self::UsersExport | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => {
+                ConsoleRoles::USER_READERS
+            }
             Self::ClientSection(ClientSection::Grants)
             | Self::Keys
             | Self::Mail
@@ -135,7 +141,7 @@ impl Area {
     fn editors(self) -> ConsoleRoles {
         match self {
             Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::NewUser | Self::User | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
             // A check changes nothing.
             Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
@@ -144,7 +150,8 @@ impl Area {
             | Self::ClientTestCallback
             | Self::Users
             | Self::UserSection(_)
-            | Self::Invite
+            | Self::Import
+            | Self::UsersExport
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -184,6 +191,8 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::UserSection(section) => boxed(|| user::section_page(ctx, &console_user, section)),
         Area::Bulk => boxed(|| bulk::bulk(ctx, &console_user)),
         Area::Invite => boxed(|| invite::invite_page(ctx, &console_user)),
+        Area::Import => boxed(|| import_users::import_page(ctx, &console_user)),
+        Area::UsersExport => boxed(|| users_export::export(ctx, &console_user)),
         Area::Groups => boxed(|| groups::groups_page(ctx, &console_user)),
         Area::Group => boxed(|| groups::members_page(ctx, &console_user)),
         Area::Keys => boxed(|| keys::keys_page(ctx, &console_user)),
