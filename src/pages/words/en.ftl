@@ -2007,6 +2007,11 @@ audit-live-over = The live view has ended. Start it again if you still need it.
 done-filter-saved = The filter was saved.
 done-filter-deleted = The filter was deleted.
 overview-clock = No time service synchronizes the clock. Install and start chrony or systemd-timesyncd: tokens and codes depend on the clock.
+overview-clock-differs = The database’s clock and this machine’s differ by { $difference } ms. Synchronize both. From two seconds on, this node refuses requests.
+overview-token-slow = A signature of the token takes { $mean } ms on average. Check the device and its network. More hsm.sessions help if the device works in parallel.
+overview-file-exposed = Other users of the machine have access to <code>{ $file }</code>. Run sealgate doctor, which shows the right mode.
+overview-few-descriptors = The server has { $open } files and connections open and may open { $most }. Raise LimitNOFILE= of the unit, or lower server.max_connections.
+overview-mail-server = The mail server <code>{ $server }</code> accepts no connections, so messages are delayed. Check mail.host, mail.port and the firewall.
 overview-read-only = The store is on a read-only file system. See the kernel’s log, stop the server and run fsck.
 overview-disk-full = The store’s disk is full, so no one can sign in. Free some space.
 overview-disk-low = Only { $size } MiB are free on the store’s disk. Free some space.

@@ -1950,6 +1950,11 @@ audit-live-over = Canlı görünüm sona erdi. Hâlâ gerekiyorsa yeniden başla
 done-filter-saved = Filtre kaydedildi.
 done-filter-deleted = Filtre silindi.
 overview-clock = Sunucunun saati bir zaman sunucusuyla eşitlenmiyor. chrony veya systemd-timesyncd kurup başlatın: belirteçlerin ve kodların geçerliliği saate bağlıdır.
+overview-clock-differs = Veritabanının saati ile bu makinenin saati arasında { $difference } ms fark var. İkisini de eşzamanlayın. Fark iki saniyeyi aşınca bu düğüm istekleri reddeder.
+overview-token-slow = Güvenlik cihazında bir imza ortalama { $mean } ms sürüyor. Cihazı ve ağ bağlantısını kontrol edin. Cihaz paralel çalışabiliyorsa hsm.sessions değerini artırmak yardımcı olur.
+overview-file-exposed = Makinedeki başka kullanıcılar <code>{ $file }</code> dosyasına erişebiliyor. sealgate doctor komutu doğru izinleri gösterir.
+overview-few-descriptors = Sunucunun açık dosya ve bağlantı sayısı { $open }, üst sınır { $most }. Birimdeki LimitNOFILE= değerini artırın veya server.max_connections değerini düşürün.
+overview-mail-server = E-posta sunucusu <code>{ $server }</code> bağlantı kabul etmiyor, bu yüzden iletiler gecikiyor. mail.host ve mail.port ayarlarını ve güvenlik duvarını kontrol edin.
 overview-read-only = Veri deposu salt okunur bir dosya sisteminde. Çekirdek günlüğüne bakın, sunucuyu durdurup fsck çalıştırın.
 overview-disk-full = Veri deposunun diski dolu, bu yüzden kimse oturum açamıyor. Yer açın.
 overview-disk-low = Veri deposunun diskinde yalnızca { $size } MiB boş yer var. Yer açın.
