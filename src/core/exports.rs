@@ -1,4 +1,4 @@
-//! Places for exports of the audit log, which run after their requests were answered.
+//! Places for exports of the audit log and of users, which run after their requests were answered.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

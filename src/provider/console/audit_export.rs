@@ -37,7 +37,7 @@ const EVENTS_PER_PART: usize = 500;
 const EXPORT_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Maximum time until the client has received a part, so that it needs about 7 KiB/s.
-const PART_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum length of the filter in the audit event, in bytes.
 const MAX_DETAIL_BYTES: usize = 300;
@@ -108,9 +108,9 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
 }
 
 /// Sends a part. Returns whether the client takes it in time.
-async fn deliver(sender: &BodySender, part: Vec<u8>) -> bool {
+pub(super) async fn deliver(sender: &BodySender, part: Vec<u8>) -> bool {
     timeout(PART_TIMEOUT, sender.send(Bytes::from(part))).await.unwrap_or_else(|_| {
-        tracing::warn!("an export of the audit log is incomplete: the client reads too slowly");
+        tracing::warn!("an export is incomplete: the client reads too slowly");
         false
     })
 }
