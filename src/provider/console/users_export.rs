@@ -14,7 +14,6 @@ use tokio::time::timeout;
 
 use crate::console::audit_export::{ExportFormat, signed_in_user};
 use crate::console::{ConsoleUser, confirmation, user_list};
-use crate::request::ProviderRequest as _;
 use sealgate_admin::answer::UserAnswer;
 use sealgate_admin::users_file;
 use sealgate_core::state::Sealgate;
