@@ -111,6 +111,9 @@ pub enum AuditKind {
     /// A token for the admin API was created. The detail gives its id and scopes.
     ApiTokenCreated,
     ApiTokenRevoked,
+    /// An initial access token was created. The detail gives its id, the number of clients and its end.
+    RegistrationTokenCreated,
+    RegistrationTokenRevoked,
     /// An administrator changed an application in the console.
     AppChanged,
     /// A user of the console exported events of the audit log.
@@ -119,7 +122,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 57] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -173,6 +176,8 @@ impl AuditKind {
         Self::ConfigurationReloaded,
         Self::ApiTokenCreated,
         Self::ApiTokenRevoked,
+        Self::RegistrationTokenCreated,
+        Self::RegistrationTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
     ];
@@ -233,6 +238,8 @@ impl AuditKind {
             Self::ConfigurationReloaded => "configuration_reloaded",
             Self::ApiTokenCreated => "api_token_created",
             Self::ApiTokenRevoked => "api_token_revoked",
+            Self::RegistrationTokenCreated => "registration_token_created",
+            Self::RegistrationTokenRevoked => "registration_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
         }

@@ -12,6 +12,7 @@ mod groups;
 mod invite;
 mod mail;
 mod overview;
+mod registration_tokens;
 mod roles;
 mod sections;
 mod settings;
@@ -45,6 +46,9 @@ pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, G
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use registration_tokens::{
+    RegistrationTokenFault, RegistrationTokenForm, RegistrationTokenLine, RegistrationTokensPage,
+};
 pub use sections::{AppSection, ClientSection, UserSection};
 pub use settings::{
     ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,
