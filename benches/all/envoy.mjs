@@ -1,6 +1,6 @@
 // Envoy's configuration for the comparison, as JSON, without an admin interface: the same token
 // checks as the gateway, with Envoy's cache of verified tokens, and TLS in front of the same
-// application.
+// application. Listeners without a port are left out.
 
 const typed = (name, fields) => ({ "@type": `type.googleapis.com/${name}`, ...fields });
 const at = (port) => ({ socket_address: { address: "127.0.0.1", port_value: port } });
@@ -48,10 +48,10 @@ export function envoy({ gatePort, tlsPort, gateTlsPort, upstream, issuer, jwks, 
   return {
     static_resources: {
       listeners: [
-        { name: "gate", address: at(gatePort), filter_chains: [chain([jwt])] },
-        { name: "tls", address: at(tlsPort), filter_chains: [{ ...chain([]), transport_socket }] },
-        { name: "gate-tls", address: at(gateTlsPort), filter_chains: [{ ...chain([jwt]), transport_socket }] },
-      ],
+        gatePort && { name: "gate", address: at(gatePort), filter_chains: [chain([jwt])] },
+        tlsPort && { name: "tls", address: at(tlsPort), filter_chains: [{ ...chain([]), transport_socket }] },
+        gateTlsPort && { name: "gate-tls", address: at(gateTlsPort), filter_chains: [{ ...chain([jwt]), transport_socket }] },
+      ].filter(Boolean),
       clusters: [{ name: "application", type: "STATIC", load_assignment: { cluster_name: "application", endpoints } }],
     },
   };

@@ -12,7 +12,7 @@ import { createPublicKey } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { freePorts } from "../../tests/support/free_ports.mjs";
-import { certificate, filled, listens, measured, printMedians, printRatios, root, start, work } from "../bed.mjs";
+import { filled, listens, measured, printMedians, printRatios, root, start, work } from "../bed.mjs";
 import { envoy } from "../all/envoy.mjs";
 import { wrk } from "../measure.mjs";
 import { accessTokens, provider } from "../provider.mjs";
@@ -27,8 +27,8 @@ const threads = Number(process.env.THREADS ?? availableParallelism());
 
 const [issuerPort, adminPort, singlePort, singleAdminPort, upstream] = await freePorts(5);
 const peers = ["bare", "haproxy", "envoy"].flatMap((program) => [threads, 1].map((own) => ({ program, own })));
-const peerPorts = await freePorts(2 * peers.length);
-peers.forEach((peer, number) => Object.assign(peer, { port: peerPorts[2 * number], tlsPort: peerPorts[2 * number + 1] }));
+const peerPorts = await freePorts(peers.length);
+peers.forEach((peer, number) => Object.assign(peer, { port: peerPorts[number] }));
 
 start("nginx", ["-p", work, "-c", filled(`${here}/nginx.conf`, { UPSTREAM: upstream, BODY: "x".repeat(1024) })]);
 const gate = provider({ issuerPort, adminPort, upstream, threads });
@@ -44,19 +44,18 @@ const { kid } = JSON.parse(Buffer.from(tokens[0].split(".")[0], "base64url"));
 const jwks = await (await fetch(`${issuer}/oauth/jwks`)).json();
 const jwk = jwks.keys.find((key) => key.kid === kid);
 writeFileSync(`${work}/public.pem`, createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" }));
-const files = certificate();
 for (const peer of peers) {
   peer.child = started(peer);
   await listens(peer.port);
 }
 
-function started({ program, own, port, tlsPort }) {
+function started({ program, own, port }) {
   if (program === "bare") return start(`${root}/target/dist/examples/bare_proxy`, [`127.0.0.1:${port}`, `127.0.0.1:${upstream}`, String(own)]);
   if (program === "haproxy") {
     return start("haproxy", ["-f", filled(`${here}/haproxy.cfg`, { UPSTREAM: upstream, HAPROXY: port, KID: kid, ISSUER: issuer, THREADS: own })]);
   }
   const file = `${work}/envoy-${own}.json`;
-  writeFileSync(file, JSON.stringify(envoy({ gatePort: port, tlsPort, upstream, issuer, jwks, tokens: TOKENS, ...files })));
+  writeFileSync(file, JSON.stringify(envoy({ gatePort: port, upstream, issuer, jwks, tokens: TOKENS })));
   return start("envoy", ["-c", file, "--concurrency", String(own), "--disable-hot-restart", "-l", "error"]);
 }
 
