@@ -280,16 +280,16 @@ shown! {
 pub struct ImportAnswer {
     pub(super) dry_run: bool,
     pub(super) people: usize,
-    pub(super) without_password: usize,
+    pub without_password: usize,
     /// Number of users who are locked, disabled or expired in the other system. The import adds
     /// these users as disabled.
-    pub(super) disabled: usize,
+    pub disabled: usize,
     /// Number of entries that are not users.
     pub(super) skipped: usize,
     /// Number of users by hash scheme.
     pub(super) hashes: BTreeMap<String, usize>,
     /// Number of users by group.
-    pub(super) groups: BTreeMap<String, usize>,
+    pub groups: BTreeMap<String, usize>,
 }
 
 /// Result of inviting the users in a file, or of its dry run.

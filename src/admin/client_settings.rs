@@ -432,7 +432,7 @@ impl ClientSettings {
         let before = client.introspection.clone();
         if !self.introspection.unwrap_or(before.is_some()) {
             if self.introspection_apps.as_ref().is_some_and(|apps| apps.iter().any(|app| !app.is_empty())) {
-                faults.push(format!("--introspection-app {}", client_rules::NO_INTROSPECTION));
+                faults.push(format!("introspection_apps {}", client_rules::NO_INTROSPECTION));
             }
             client.introspection = None;
             return;
@@ -458,7 +458,7 @@ impl ClientSettings {
             }
         };
         if uri.is_none() && self.backchannel_logout_session_required == Some(true) && faults.is_empty() {
-            faults.push(format!("--backchannel-logout-session-required {}", client_rules::NO_LOGOUT_URI));
+            faults.push(format!("backchannel_logout_session_required {}", client_rules::NO_LOGOUT_URI));
         }
         client.backchannel_logout = uri.map(|uri| BackchannelLogout { uri, session_required });
     }
@@ -499,7 +499,8 @@ impl ClientSettings {
     }
 }
 
-const NO_SERVICE: &str = "groups of a client need --service, because users have their own groups";
+const NO_SERVICE: &str =
+    "groups of a client need access to an application (service), because users have their own groups";
 
 /// Parses the access of a client in its own name. Empty texts remove all.
 pub(super) fn services(written: &[String], faults: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {

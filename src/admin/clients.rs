@@ -365,8 +365,9 @@ async fn remove_secret(context: &CommandContext<'_>, id: &ClientId, secret: &str
             return;
         }
         let removed = if !next.remove_secret(secret) {
-            let list = format!("sealgate client secret list {id}");
-            Err(CommandError::Absent(format!("the client {id} has no secret {secret}; see: {list}")))
+            let see = format!("; see: sealgate client secret list {id}");
+            let see = context.advice(&see, "");
+            Err(CommandError::Absent(format!("the client {id} has no secret {secret}{see}")))
         } else if next.working_secrets(now).next().is_none() && client.working_secrets(now).next().is_some() {
             Err(CommandError::invalid(format!(
                 "this is the only valid secret of the client {id}; add another one first, or disable the client"

@@ -29,7 +29,7 @@ use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::source::{SourceLink, SourceName};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, User, UserState, plain_letters};
+use sealgate_domain::user::{Email, Subject, User, UserState, plain_letters};
 use sealgate_domain::username::Username;
 
 /// A command, serialised as `{"noun":{"verb":…}}`.
@@ -564,6 +564,9 @@ pub enum SessionCommand {
         #[arg(value_name = "SID", value_parser = arguments::session_id, allow_hyphen_values = true)]
         sid: SessionId,
     },
+    /// Sign one user out of a browser session; other users of the browser stay signed in
+    #[command(skip)]
+    RevokeSignIn { sid: SessionId, user: Subject },
     /// Revoke all sessions of a user or a client; their tokens stay valid
     ///
     /// `user revoke` revokes tokens too.

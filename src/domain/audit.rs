@@ -118,11 +118,13 @@ pub enum AuditKind {
     AppChanged,
     /// A user of the console exported events of the audit log.
     AuditExported,
+    /// A user of the console exported users.
+    UsersExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 57] = [
+    pub const ALL: [Self; 58] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -180,6 +182,7 @@ impl AuditKind {
         Self::RegistrationTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
+        Self::UsersExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -242,6 +245,7 @@ impl AuditKind {
             Self::RegistrationTokenRevoked => "registration_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
+            Self::UsersExported => "users_exported",
         }
     }
 

@@ -70,6 +70,7 @@ pub enum Done {
     Users,
     UserInvited,
     UsersInvited,
+    UsersImported,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
@@ -91,7 +92,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 36] = [
+    const ALL: [(Self, &'static str); 37] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -116,6 +117,7 @@ impl Done {
         (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
         (Self::UsersInvited, "users-invited"),
+        (Self::UsersImported, "users-imported"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
@@ -166,6 +168,7 @@ impl Done {
             Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
             Self::UsersInvited => t.done_users_invited(),
+            Self::UsersImported => t.done_users_imported(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
@@ -422,8 +425,12 @@ pub struct Frame<'a> {
 pub struct Addresses {
     /// Stylesheet, such as `/.sealgate/style.css?v=…` (see [`crate::Pages::stylesheet`]).
     pub stylesheet: String,
+    /// Stylesheet of the console.
+    pub console_stylesheet: String,
     /// Script, for pages that have one.
     pub script: String,
+    /// Script for security keys and passkeys.
+    pub keys_script: String,
     /// Script of the page that returns the response of a sign-in to the client.
     pub return_script: String,
     /// Operator's logo, if there is one.

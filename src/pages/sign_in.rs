@@ -27,6 +27,8 @@ pub struct LoginPage<'a> {
     pub keep: Option<bool>,
     /// Whether the page has fields for a name and a password.
     pub has_password: bool,
+    /// Whether the page asks for the name alone, and the next page for the password.
+    pub is_name_step: bool,
     /// OpenID providers at which users can sign in.
     pub upstreams: &'a [UpstreamButton<'a>],
     /// URL of the same page with fields for a password, if this page has none.

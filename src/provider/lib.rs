@@ -82,7 +82,9 @@ enum Endpoint {
     Register,
     Registration,
     Stylesheet,
+    ConsoleStylesheet,
     Script,
+    KeysScript,
     ReturnScript,
     Logo,
     Icon,
@@ -133,6 +135,9 @@ const GET_POST: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELETE];
 const API: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
 const MAX_FORM_BYTES: usize = 64 * 1024;
+
+/// Maximum size of the form with imported users, in bytes: 1,000 users with hashes, percent-encoded.
+const MAX_IMPORT_BYTES: usize = 1024 * 1024;
 const MAX_METADATA_BYTES: usize = 8 * 1024;
 
 #[rustfmt::skip]
@@ -175,7 +180,9 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
     page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
     page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
+    page("/oauth/console.css",                      Endpoint::ConsoleStylesheet, "stylesheet", GET,   Bucket::Pages),
     page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
+    page("/oauth/keys.js",                          Endpoint::KeysScript,   "script",       GET,      Bucket::Pages),
     page("/oauth/return.js",                        Endpoint::ReturnScript, "script",       GET,      Bucket::Pages),
     page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
     page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
@@ -214,6 +221,8 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/users",          Endpoint::Console(Area::Users),           "console",    GET,      Bucket::Pages),
     page("/console/users/new",      Endpoint::Console(Area::NewUser),         "console",    GET_POST, Bucket::Pages),
     page("/console/users/invite",   Endpoint::Console(Area::Invite),          "console",    GET_POST, Bucket::Pages),
+    ProviderRoute { body: MAX_IMPORT_BYTES, ..page("/console/users/import", Endpoint::Console(Area::Import), "console", GET_POST, Bucket::Pages) },
+    page("/console/users/export",   Endpoint::Console(Area::UsersExport),     "console",    GET,      Bucket::Pages),
     page("/console/users/bulk",     Endpoint::Console(Area::Bulk),            "console",    GET_POST, Bucket::Pages),
     page("/console/groups",         Endpoint::Console(Area::Groups),          "console",    GET,      Bucket::Pages),
     page("/console/groups/members", Endpoint::Console(Area::Group),           "console",    GET_POST, Bucket::Pages),
@@ -582,7 +591,9 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::Register => protocol::register::registration_endpoint(ctx).await,
         Endpoint::Registration => protocol::register::manage(ctx).await,
         Endpoint::Stylesheet => Ok(response::stylesheet(&ctx.sealgate.pages)),
+        Endpoint::ConsoleStylesheet => Ok(response::console_stylesheet(&ctx.sealgate.pages)),
         Endpoint::Script => Ok(response::script(&ctx.sealgate.pages)),
+        Endpoint::KeysScript => Ok(response::keys_script(&ctx.sealgate.pages)),
         Endpoint::ReturnScript => Ok(response::return_script(&ctx.sealgate.pages)),
         Endpoint::Logo => response::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),

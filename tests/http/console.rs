@@ -27,13 +27,16 @@ mod mail;
 mod once;
 mod overview;
 mod owners;
+mod promotion;
 mod registration_tokens;
 mod reset_link;
 mod roles;
 mod settings;
 mod user_list;
 mod user_manager;
+mod user_manager_limits;
 mod user_profile;
+mod users_file;
 mod without_address;
 
 use std::time::Duration;

@@ -647,6 +647,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             identifier,
             new_address,
             details: if number > 12 { &details } else { &[] },
+            promoted: None,
             clients: &clients,
             fields: &fields,
             action,

@@ -231,6 +231,11 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::Machine(MachineWarning::FewInodes),
         OverviewWarning::Machine(MachineWarning::NeverBackedUp),
         OverviewWarning::Machine(MachineWarning::OldBackup(9)),
+        OverviewWarning::Machine(MachineWarning::ClockDiffers(700)),
+        OverviewWarning::Machine(MachineWarning::TokenSlow(800)),
+        OverviewWarning::Machine(MachineWarning::FileExposed(text.clone())),
+        OverviewWarning::Machine(MachineWarning::FewDescriptors { open: 900, most: 1000 }),
+        OverviewWarning::Machine(MachineWarning::MailServerUnreachable(text.clone())),
         OverviewWarning::Configuration(text.clone()),
     ];
     let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };

@@ -35,6 +35,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/users",
     "/console/users/new",
     "/console/users/invite",
+    "/console/users/import",
     "/console/groups",
     "/console/keys",
     "/console/mail",

@@ -2,11 +2,14 @@
 
 use askama::Template;
 
+use crate::events::EventLine;
 use crate::inside::{Inside, MenuEntry};
+use crate::security::FactorLine;
 use crate::words::Markup;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::mail::MailKind;
+use sealgate_domain::open_access::OpenAccess;
 
 /// A change in the console that takes effect only after a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,17 @@ pub struct OwnedClients {
     pub total: u64,
 }
 
+/// How a user can sign in who gets a console role: what somebody else may have set before.
+#[derive(Debug, Clone, Copy)]
+pub struct PromotedUser<'a> {
+    /// Address, and whether the user has verified it.
+    pub email: Option<(&'a str, bool)>,
+    pub factors: &'a [FactorLine<'a>],
+    pub sessions: &'a [OpenAccess],
+    /// Events about the sign-in data, newest first.
+    pub changes: &'a [EventLine],
+}
+
 /// Page that asks for confirmation of a change. Its form sends the fields of the previous form
 /// again, with `sure`, and with `disable_clients` if the user chooses so.
 #[derive(Template)]
@@ -106,6 +120,8 @@ pub struct ConfirmPage<'a> {
     pub new_address: Option<&'a str>,
     /// Parts of the change.
     pub details: &'a [ConfirmDetail],
+    /// User who gets a console role, or further users to manage.
+    pub promoted: Option<PromotedUser<'a>>,
     /// Clients of a user who loses access to the console.
     pub clients: &'a OwnedClients,
     /// Fields of the form that asked for the change, without its CSRF token.

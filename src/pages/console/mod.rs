@@ -9,6 +9,7 @@ mod confirm;
 mod edit_app;
 mod form;
 mod groups;
+mod import;
 mod invite;
 mod mail;
 mod overview;
@@ -39,10 +40,11 @@ pub use clients::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
     ClientsPage, NewClientPage,
 };
-pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
+pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients, PromotedUser};
 pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use import::{ImportConfirmPage, ImportPage};
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};

@@ -16,6 +16,7 @@ use sealgate_pages::console::{AppSection, BulkAction, ClientSection, UserSection
 pub(super) enum Action {
     AddUser,
     InviteUsers,
+    ImportUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
@@ -171,6 +172,7 @@ impl Action {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
             Area::Invite => Some(Self::InviteUsers),
+            Area::Import => Some(Self::ImportUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
@@ -195,6 +197,7 @@ impl Action {
             | Area::ClientTestCallback
             | Area::Users
             | Area::UserSection(_)
+            | Area::UsersExport
             | Area::Groups
             | Area::MailTemplates
             | Area::Apps
@@ -249,6 +252,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::ImportUsers
             | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
@@ -299,6 +303,7 @@ impl Action {
             | Self::ClientLogo(_)
             | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
             Self::AddUser
+            | Self::InviteUsers
             | Self::User(
                 User::Save
                 | User::SaveProfile
@@ -328,7 +333,8 @@ impl Action {
             )
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
-            | Self::InviteUsers
+            // An import sets password hashes and verified addresses.
+            | Self::ImportUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Reload

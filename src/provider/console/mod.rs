@@ -26,6 +26,7 @@ mod confirmation;
 mod edit_app;
 mod form;
 mod groups;
+mod import_users;
 mod invite;
 mod kept_form;
 mod keys;
@@ -41,6 +42,7 @@ mod user;
 mod user_list;
 mod user_profile;
 mod users;
+mod users_export;
 
 use std::collections::BTreeSet;
 
@@ -82,6 +84,8 @@ pub(super) enum Area {
     UserSection(UserSection),
     Bulk,
     Invite,
+    Import,
+    UsersExport,
     Groups,
     Group,
     Keys,
@@ -118,13 +122,15 @@ impl Area {
             ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite
+            Self::NewUser | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
+            Self::Import
             | Self::NewApp
             | Self::EditApp
             | Self::EditRule
             | Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
-            Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Users | Self::UsersExport | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => {
+                ConsoleRoles::USER_READERS
+            }
             Self::ClientSection(ClientSection::Grants)
             | Self::Keys
             | Self::Mail
@@ -147,7 +153,7 @@ impl Area {
             Self::NewClient | Self::Client | Self::ClientSection(ClientSection::Logo) | Self::ClientTest => {
                 ConsoleRoles::CLIENT_EDITORS
             }
-            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::NewUser | Self::User | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
             // A check changes nothing.
             Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
@@ -156,7 +162,8 @@ impl Area {
             | Self::ClientTestCallback
             | Self::Users
             | Self::UserSection(_)
-            | Self::Invite
+            | Self::Import
+            | Self::UsersExport
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -198,6 +205,8 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::UserSection(section) => boxed(|| user::section_page(ctx, &console_user, section)),
         Area::Bulk => boxed(|| bulk::bulk(ctx, &console_user)),
         Area::Invite => boxed(|| invite::invite_page(ctx, &console_user)),
+        Area::Import => boxed(|| import_users::import_page(ctx, &console_user)),
+        Area::UsersExport => boxed(|| users_export::export(ctx, &console_user)),
         Area::Groups => boxed(|| groups::groups_page(ctx, &console_user)),
         Area::Group => boxed(|| groups::members_page(ctx, &console_user)),
         Area::Keys => boxed(|| keys::keys_page(ctx, &console_user)),

@@ -73,7 +73,7 @@ const BULK: &str = "/console/users/bulk";
 /// The application is in the configuration file, so administrators get 404.
 const EDIT_APP: &str = "/console/apps/wiki/edit";
 
-const ACTIONS: [ActionRow; 64] = [
+const ACTIONS: [ActionRow; 65] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
@@ -100,7 +100,8 @@ const ACTIONS: [ActionRow; 64] = [
     ),
     ("Bulk::Revoke", BULK, &[("action", "revoke"), ("user", "{mia}")], OF_USERS),
     ("Bulk::InviteAgain", BULK, &[("action", "invite"), ("user", "{mia}")], OF_USERS),
-    ("InviteUsers", "/console/users/invite", &[("users", "")], ADMINISTRATOR),
+    ("ImportUsers", "/console/users/import", &[("csv", "")], ADMINISTRATOR),
+    ("InviteUsers", "/console/users/invite", &[("users", "")], OF_USERS),
     (
         "Group::Rename",
         "/console/groups/members",
@@ -159,7 +160,7 @@ const ACTIONS: [ActionRow; 64] = [
 const CHECK: ActionRow = ("CheckAccess", "/console/check", &[("url", "")], READERS);
 
 /// Name of a page, path, and the roles that may open it.
-const PAGES: [(&str, &str, &[&str]); 29] = [
+const PAGES: [(&str, &str, &[&str]); 31] = [
     ("Overview", "/console", &["auditor", "manager", "developer", "administrator"]),
     ("Clients", "/console/clients", &["auditor", "developer", "administrator"]),
     ("NewClient", "/console/clients/new", OF_CLIENTS),
@@ -172,7 +173,9 @@ const PAGES: [(&str, &str, &[&str]); 29] = [
     ("User", USER, &["auditor", "manager", "administrator"]),
     ("UserSection", "/console/users/{mia}/security", &["auditor", "manager", "administrator"]),
     ("Bulk", BULK, OF_USERS),
-    ("Invite", "/console/users/invite", ADMINISTRATOR),
+    ("Invite", "/console/users/invite", OF_USERS),
+    ("Import", "/console/users/import", ADMINISTRATOR),
+    ("UsersExport", "/console/users/export?format=csv", &["auditor", "manager", "administrator"]),
     ("Groups", "/console/groups", &["auditor", "manager", "administrator"]),
     ("Group", "/console/groups/members?name=students", &["auditor", "manager", "administrator"]),
     ("Keys", "/console/keys", READERS),
@@ -292,7 +295,13 @@ async fn every_page_is_refused_without_one_of_its_roles() {
                 let forms = reply.text().matches("method=\"post\"").count();
                 let checks = reply.text().matches("action=\"/console/check\"").count();
                 assert_eq!(forms, checks, "{name}: {reply:?}");
-                let form_pages = ["/console/users/new", "/console/clients/new", "/console/new-app", "/console/try/"];
+                let form_pages = [
+                    "/console/users/new",
+                    "/console/users/import",
+                    "/console/clients/new",
+                    "/console/new-app",
+                    "/console/try/",
+                ];
                 for page in form_pages {
                     assert!(!reply.text().contains(page), "{name} links to {page}: {reply:?}");
                 }
