@@ -14,6 +14,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
+use sealgate_domain::client_logo::LogoPicture;
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
@@ -231,6 +232,10 @@ pub struct ClientSettings {
     /// Whether the client needs "sid" in logout tokens; they always have it
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub backchannel_logout_session_required: Option<bool>,
+    /// File with the logo, which the consent page shows: PNG, JPEG or WebP, at most 32 KiB, 16 to 1024 pixels wide and
+    /// high; '' for none
+    #[arg(long, value_name = "FILE", value_parser = arguments::logo_file)]
+    pub logo: Option<Setting<LogoPicture>>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub owner: Option<Setting<UserRef>>,
@@ -298,6 +303,16 @@ impl ClientSettings {
         Self { backchannel_logout_uri: uri, backchannel_logout_session_required: session_required, ..Self::default() }
     }
 
+    /// Creates a change of the logo. `None` removes it.
+    pub fn of_logo(picture: Option<LogoPicture>) -> Self {
+        Self { logo: Some(picture.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
+    }
+
+    /// Returns the picture of the new logo, if one is set.
+    pub(super) fn picture(&self) -> Option<&LogoPicture> {
+        self.logo.as_ref().and_then(Setting::value)
+    }
+
     /// Applies the changes to a client, or returns every error.
     pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
@@ -350,6 +365,9 @@ impl ClientSettings {
         }
         if let Some(written) = &self.visible_groups {
             client.visible_groups = visible_groups(written, &mut faults);
+        }
+        if let Some(setting) = &self.logo {
+            client.logo = setting.value().map(LogoPicture::describe);
         }
         self.apply_introspection(client, input, &mut faults);
         self.apply_backchannel_logout(client, &mut faults);

@@ -189,8 +189,8 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
         let client =
             store.client(&id).await?.filter(|client| consent.as_ref().is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {
-            accesses
-                .insert(id.clone(), OpenAccess { target: Some(id.to_string()), title: Some(client.name), ..access });
+            let (target, title) = (Some(id.to_string()), Some(client.name));
+            accesses.insert(id.clone(), OpenAccess { target, title, logo: client.logo, ..access });
         }
     }
     let mut accesses: Vec<_> = accesses.into_values().collect();

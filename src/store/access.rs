@@ -136,7 +136,9 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::Revocation
             | Table::Submission
             | Table::ClientLogout
-            | Table::ApiToken,
+            | Table::ApiToken
+            | Table::ClientLogo
+            | Table::RegistrationToken,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -185,7 +187,9 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Revocation
             | Table::Submission
             | Table::ClientLogout
-            | Table::ApiToken,
+            | Table::ApiToken
+            | Table::ClientLogo
+            | Table::RegistrationToken,
         ) => {}
         None => moves.push(Counter::Everything),
     }
