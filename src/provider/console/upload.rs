@@ -46,7 +46,7 @@ impl Upload {
         let sizes = SizeLimit::new().per_field(MAX_FIELD_LENGTH).for_field(FILE, body.len() as u64);
         let constraints = Constraints::new().size_limit(sizes);
         let mut form = Multipart::with_reader_with_constraints(body, boundary, constraints);
-        let (mut fields, mut file, mut count) = (form_urlencoded::Serializer::new(String::new()), None, 0);
+        let (mut fields, mut file, mut count) = (Vec::new(), None, 0);
         while let Some(field) = form.next_field().await.ok()? {
             count += 1;
             let name = field.name()?.to_owned();
@@ -57,10 +57,11 @@ impl Upload {
             if name == FILE {
                 file = Some(content);
             } else {
-                fields.append_pair(&name, std::str::from_utf8(&content).ok()?);
+                fields.push((name, String::from_utf8(content.into()).ok()?));
             }
         }
-        let fields = Params::parse(fields.finish().as_bytes()).ok()?;
+        let fields = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let fields = Params::parse(fields.as_bytes()).ok()?;
         // Browsers send an empty file if none was chosen.
         Some(Self { fields, file: file.filter(|file| !file.is_empty()) })
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use crate::protocol::authorize::account;
+use crate::request::ProviderRequest as _;
 use crate::sign_in::interaction::{RESUME, Waiting, finished};
 use sealgate_config::App;
 use sealgate_core::web::context::RequestContext;
