@@ -59,9 +59,10 @@ impl MachineProbes {
         let found = timeout(MAX_DURATION, probe(&sealgate)).await;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_running = false;
-        match found {
-            Ok(found) => state.last = found,
-            Err(_) => tracing::warn!("reading the conditions of the machine for the console took too long"),
+        if let Ok(found) = found {
+            state.last = found;
+        } else {
+            tracing::warn!("reading the conditions of the machine for the console took too long");
         }
     }
 }

@@ -103,6 +103,7 @@ impl ApiScope {
     }
 
     /// Returns the scope that shows the objects of this scope.
+    #[must_use]
     pub const fn reading(self) -> Self {
         match self {
             Self::UsersRead | Self::UsersWrite | Self::AdminsWrite => Self::UsersRead,

@@ -179,7 +179,7 @@ mod tests {
     fn other_files_are_refused_with_a_reason() {
         let mut moving = b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x2f\0\0\x3f\0\0".to_vec();
         for (bytes, fault) in [
-            (png(48, 48, &[0; MAX_LOGO_BYTES]), LogoFault::TooLarge),
+            (png(48, 48, &vec![0; MAX_LOGO_BYTES]), LogoFault::TooLarge),
             (b"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"48\" height=\"48\"/>".to_vec(), LogoFault::Format),
             (b"GIF89a\x30\0\x30\0".to_vec(), LogoFault::Format),
             (b"\x89PNG\r\n\x1a\n".to_vec(), LogoFault::Format),

@@ -232,6 +232,7 @@ pub struct ManagerDecisions {
 }
 
 impl ManagerDecisions {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -130,9 +130,10 @@ impl OverviewWarning {
             }
             Self::ServersDown(_) => Some(MenuEntry::Apps),
             Self::Unapproved(_) => Some(MenuEntry::Clients),
-            Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
+            Self::MailsUndeliverable(_) | Self::Machine(MachineWarning::MailServerUnreachable(_)) => {
+                Some(MenuEntry::Mail)
+            }
             Self::ReloadRefused => Some(MenuEntry::Settings),
-            Self::Machine(MachineWarning::MailServerUnreachable(_)) => Some(MenuEntry::Mail),
             Self::CertificateExpired(_) | Self::CertificateExpires(..) | Self::Configuration(_) | Self::Machine(_) => {
                 None
             }

@@ -62,13 +62,11 @@ async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Par
     }
     // The checks run inside `once`. A repeated request would report that the names are taken.
     let work = Box::pin(async {
-        match run(ctx, console_user, read(), false).await? {
-            Err(faults) => Ok(Effect::Refused(show(ctx, console_user, csv, &faults))),
-            Ok(_) => {
-                let page = format!("{}?sort=created&done={}", user_list::PAGE, Done::UsersImported.as_str());
-                Ok(Effect::Done { page, secret: None })
-            }
+        if let Err(faults) = run(ctx, console_user, read(), false).await? {
+            return Ok(Effect::Refused(show(ctx, console_user, csv, &faults)));
         }
+        let page = format!("{}?sort=created&done={}", user_list::PAGE, Done::UsersImported.as_str());
+        Ok(Effect::Done { page, secret: None })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
 }

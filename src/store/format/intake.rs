@@ -125,15 +125,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             read.typed::<Subject>()?;
             return Ok(None);
         }
-        Table::Factors => {
-            let factors: Factors = read.typed()?;
-            let mut entry = read.under(table::factors(factors.subject), &factors)?;
-            for key in factors::credential_keys(&factors) {
-                entry.claims.push(key.clone());
-                entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be encoded")?));
-            }
-            entry
-        }
+        Table::Factors => factors_of(read)?,
         Table::AppPasswords => {
             let passwords: AppPasswords = read.typed()?;
             read.under(table::app_passwords(passwords.subject), &passwords)?
@@ -204,11 +196,7 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
             let open: Revocation = read.typed()?;
             read.under(open.key(), &open)?.until(open.due_at())
         }
-        Table::ClientLogo => {
-            let picture: LogoPicture = read.typed()?;
-            let id = read.key.get(1..).and_then(|id| std::str::from_utf8(id).ok()).and_then(ClientId::parse);
-            read.under(table::client_logo(&id.ok_or(ANOTHERS_KEY)?), &picture)?
-        }
+        Table::ClientLogo => client_logo(read)?,
         Table::RegistrationToken => {
             let token: RegistrationToken = read.typed()?;
             read.under(table::registration_token(&token.hash), &token)?.until(token.expires_at)
@@ -227,6 +215,22 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         | Table::ClientLogout => return Ok(None),
     };
     Ok(Some(entry))
+}
+
+fn factors_of(read: &Read) -> Result<Entry, &'static str> {
+    let factors: Factors = read.typed()?;
+    let mut entry = read.under(table::factors(factors.subject), &factors)?;
+    for key in factors::credential_keys(&factors) {
+        entry.claims.push(key.clone());
+        entry.put.push((key, record::encode(&factors.subject).map_err(|_| "it cannot be encoded")?));
+    }
+    Ok(entry)
+}
+
+fn client_logo(read: &Read) -> Result<Entry, &'static str> {
+    let picture: LogoPicture = read.typed()?;
+    let id = read.key.get(1..).and_then(|id| std::str::from_utf8(id).ok()).and_then(ClientId::parse);
+    read.under(table::client_logo(&id.ok_or(ANOTHERS_KEY)?), &picture)
 }
 
 const ANOTHERS_KEY: &str = "its key belongs to another record";
