@@ -256,7 +256,9 @@ impl FairQueue {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let permits = kept.take_all();
             drop(kept);
-            permits.into_iter().for_each(|permits| self.release(permits));
+            for permits in permits {
+                self.release(permits);
+            }
         }
         number
     }
