@@ -19,7 +19,7 @@ use sealgate_config as config;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::session::{AppSession, KeepSignedIn, Session, SessionCookie, SessionId, SignIn};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState};
 use sealgate_store::engine::Engine;
 use sealgate_store::sled::SledEngine;
 use sealgate_store::{AddOutcome, Store};
@@ -116,6 +116,7 @@ fn person(sub: Subject, number: u64) -> User {
         created_at: NOW,
         updated_at: NOW,
         audit_filters: Vec::new(),
+        by_manager: ManagerDecisions::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::invitations::{InvitationSender, mail_fault};
 use super::user_settings::Invitees;
 use super::users_file::{LineFault, UserRow};
 use crate::import::{CheckedUsers, STEP, check_file, existing, refused};
-use crate::users::with_membership;
+use crate::users::{decisions, with_membership};
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::language::Language;
@@ -74,7 +74,8 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
         if number % STEP == STEP - 1 {
             tokio::task::yield_now().await;
         }
-        let user = User { sub: Subject::from_random(random(context.entropy)), ..user.clone() };
+        let (sub, by_manager) = (Subject::from_random(random(context.entropy)), decisions(context));
+        let user = User { sub, by_manager, ..user.clone() };
         let (invitation, mail) = sender.invitation(&user, option.app, option.language)?;
         let links = AccountLinks { invitation: Some(invitation), ..AccountLinks::none(user.sub) };
         invited.push((user, links));

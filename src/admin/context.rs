@@ -8,20 +8,21 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 
 use crate::keys::SignerAccess;
-use sealgate_config::{App, TrustedIssuer};
+use sealgate_config::{App, Console, TrustedIssuer};
 use sealgate_core::audit::AuditLog;
 use sealgate_core::password::{PasswordError, Passwords, QueueKey, check_blocking, hash_blocking};
 use sealgate_core::state::Sealgate;
 use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::Authority;
+use sealgate_domain::grant::EndReason;
 use sealgate_domain::key_ring::KeyTimes;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::password_rules::{Owner, PasswordFault};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::session::KeepSignedIn;
-use sealgate_domain::user::PasswordHash;
-use sealgate_store::{Store, StoreError};
+use sealgate_domain::user::{PasswordHash, Subject};
+use sealgate_store::{Revocation, Store, StoreError};
 use sealgate_system::clock::{Clock, Entropy};
 
 /// Maximum number of users, clients or sessions in one answer.
@@ -47,6 +48,8 @@ pub struct CommandContext<'a> {
     /// URL of the issuer: the first part of each link in a mail.
     pub issuer: &'a str,
     pub mailing: Mailing<'a>,
+    /// Roles that groups give.
+    pub console: &'a Console,
     /// Protected applications.
     pub apps: &'a [App],
     /// Issuers that can vouch for workloads.
@@ -86,6 +89,7 @@ impl<'a> CommandContext<'a> {
             trail: &sealgate.audit,
             issuer: sealgate.config.issuer.as_str(),
             mailing: if sealgate.sends_mail() { Mailing::On(sealgate) } else { Mailing::Off },
+            console: &sealgate.config.console,
             apps: &sealgate.config.apps,
             trusted_issuers: &sealgate.config.trusted_issuers,
             config_file: sealgate.config.file.as_deref(),
@@ -114,6 +118,24 @@ impl<'a> CommandContext<'a> {
     #[must_use]
     pub fn recorded_as(self, actor: Actor) -> Self {
         Self { actor, ..self }
+    }
+
+    /// Returns whether the sender is a user manager.
+    pub(super) fn is_user_manager(&self) -> bool {
+        matches!(self.actor, Actor::UserManager(_))
+    }
+
+    /// Creates a revocation of all access of a user. A user manager ends only the sign-ins of this user
+    /// in browsers with several users.
+    pub(super) fn revocation(&self, user: Subject) -> Revocation {
+        let revocation = self.store.new_revocation(user, EndReason::Administrator, self.clock.now());
+        if self.is_user_manager() { revocation.sparing_others() } else { revocation }
+    }
+
+    /// Returns advice in the terms of the sender: `shell` for an operator at the command line, `other`
+    /// for users of the console and programs.
+    pub(super) fn advice<'t>(&self, shell: &'t str, other: &'t str) -> &'t str {
+        if self.request.is_none() { shell } else { other }
     }
 
     /// Creates an audit event with the actor of the command. The caller adds the details.

@@ -11,7 +11,6 @@ use sealgate_domain::account_links::LinkToken;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::factor_failures::FactorFailures;
 use sealgate_domain::factors::{FactorKind, FactorReset, Factors, LINK_LIFE, LINK_PATH};
-use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::webauthn::UserHandle;
 use sealgate_store::FactorsChanged;
@@ -33,7 +32,7 @@ pub(super) async fn reset(context: &CommandContext<'_>, user: &UserRef) -> Resul
     let user = users::find(context, user).await?;
     let (link, token) = LinkToken::new(user.sub, random(context.entropy));
     let until = context.clock.now().plus(LINK_LIFE);
-    let revocation = context.store.new_revocation(user.sub, EndReason::Administrator, context.clock.now());
+    let revocation = context.revocation(user.sub);
     let change = context.store.change_factors_with(&revocation, new_handle(context), |factors| {
         let removed_factors = removed(factors);
         factors.reset(FactorReset { link: link.hash, until });

@@ -1,8 +1,11 @@
 //! Changes to all members of a group.
 
 use crate::context::{CommandContext, CommandError};
+use crate::users;
+use crate::users::UserRef;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::{MAX_GROUPS, is_group};
+use sealgate_domain::user::{Subject, User};
 
 /// Number of users that are read, and changed in one commit. Each change is one audit event, and
 /// the events of a commit are written before the next one.
@@ -31,6 +34,10 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
         if members.is_empty() {
             continue;
         }
+        if let Some(to) = to.filter(|to| context.console.is_role_group(to)) {
+            count += promote(context, &members, group, to).await?;
+            continue;
+        }
         let changed = context.store.change_users(&members, |user| {
             let was_member = user.groups.remove(group);
             // The number of groups does not grow, because the old group was removed.
@@ -49,4 +56,29 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
             tracing::error!(%error, "audit records of a change to a group were not saved yet");
         }
     }
+}
+
+/// Moves members to a group that gives a console role, with one commit for each, because links and
+/// access of a promoted user end.
+async fn promote(
+    context: &CommandContext<'_>,
+    members: &[Subject],
+    group: &str,
+    to: &str,
+) -> Result<usize, CommandError> {
+    let change = |user: &mut User| {
+        if user.groups.remove(group) {
+            user.groups.insert(to.to_owned());
+        }
+    };
+    let mut count = 0;
+    for member in members {
+        match users::edit(context, &UserRef::Sub(*member), change).await {
+            Ok(_) => count += 1,
+            // Another request has deleted the user.
+            Err(CommandError::Absent(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
 }

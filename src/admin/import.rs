@@ -17,7 +17,7 @@ use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_visible};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User, UserState};
+use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState};
 use sealgate_domain::username::Username;
 use sealgate_store::AddOutcome;
 use sealgate_system::clock::random;
@@ -277,6 +277,7 @@ impl CheckedUsers {
             created_at: now,
             updated_at: now,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         };
         self.people.push((line, user));
     }

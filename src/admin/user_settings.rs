@@ -251,6 +251,12 @@ pub struct UserChanges {
     /// Remove all groups
     #[arg(long)]
     pub no_groups: bool,
+    /// Console roles to add. The command line replaces all roles instead.
+    #[arg(skip)]
+    pub add_roles: Vec<Role>,
+    /// Console roles to remove.
+    #[arg(skip)]
+    pub remove_roles: Vec<Role>,
     /// Group to add; can be repeated
     #[arg(long = "add-group", value_name = "GROUP")]
     pub add_groups: Vec<String>,

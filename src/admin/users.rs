@@ -13,7 +13,6 @@ use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
-use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
 use sealgate_domain::password_rules::Owner;
 use sealgate_domain::profile::{
@@ -22,9 +21,9 @@ use sealgate_domain::profile::{
 use sealgate_domain::secret::Secret;
 use sealgate_domain::source::{SourceLink, SourceName, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, Subject, User, UserState, membership_changes};
+use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState, membership_changes};
 use sealgate_domain::username::Username;
-use sealgate_store::{AddOutcome, AddressLeft, Ended, LinkOutcome, RenameOutcome};
+use sealgate_store::{AddOutcome, Ended, EndedLinks, LinkOutcome, RenameOutcome};
 use sealgate_system::clock::random;
 
 /// Maximum number of users that are read for one page of a list with a filter.
@@ -56,7 +55,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) 
         UserCommand::Unlink(user) => unlink(context, &user).await,
         UserCommand::Disable(ending) => disable(context, &ending.user).await,
         UserCommand::Enable(user) => {
-            let user = set_state(context, &user, UserState::Enabled).await?;
+            let user = enable(context, &user).await?;
             context.record(context.event(AuditKind::UserEnabled).for_subject(user.sub)).await;
             Ok(UserAnswer::from(user).into())
         }
@@ -92,6 +91,7 @@ async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, Comma
         created_at: now,
         updated_at: now,
         audit_filters: Vec::new(),
+        by_manager: decisions(context),
     };
     let password = &new.password.secret;
     let refused = context.passwords.check(password, &Owner::of(&user)).await?.err().map(|fault| fault.to_string());
@@ -112,6 +112,11 @@ async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, Comma
     }
     context.record(with_membership(context.event(AuditKind::UserCreated).for_subject(user.sub), &user)).await;
     Ok(UserAnswer::from(user).into())
+}
+
+/// Returns the decisions of a user manager about a new user.
+pub(super) fn decisions(context: &CommandContext<'_>) -> ManagerDecisions {
+    ManagerDecisions { email: context.is_user_manager(), ..ManagerDecisions::default() }
 }
 
 /// Adds the groups and roles of a new user to the event.
@@ -152,13 +157,22 @@ async fn list(
 }
 
 async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
+    let (now, by_manager) = (context.clock.now(), context.is_user_manager());
+    edit(context, user, |user| change(user, changes, now, by_manager)).await
+}
+
+/// Changes a user. The store may call `change` several times.
+pub(super) async fn edit(
+    context: &CommandContext<'_>,
+    user: &UserRef,
+    change: impl Fn(&mut User) + Send + Sync,
+) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
-    let now = context.clock.now();
     let replaced = Mutex::new(before.clone());
     let change = |user: &mut User| {
-        // The store may call this closure several times. The last call is committed.
+        // The last call is committed.
         replaced.lock().unwrap_or_else(PoisonError::into_inner).clone_from(user);
-        change(user, changes, now);
+        change(user);
     };
     let mut next = before.clone();
     change(&mut next);
@@ -176,11 +190,19 @@ async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges
     if !faults.is_empty() {
         return Err(CommandError::Invalid(faults));
     }
-    // The same commit notifies the old mailbox and removes all links of the account.
+    // The same commit removes all links of an account that leaves its mailbox or gets rights in the
+    // console. It also notifies the old mailbox, and opens the revocation of a promoted user: somebody
+    // who could act as the user until now must not get these rights.
+    let promotion = context.revocation(before.sub);
     let left = |before: &User, after: &User| {
         let key = |user: &User| user.email.as_ref().map(Email::lookup_key);
         let is_moved = key(before) != key(after);
-        is_moved.then(|| AddressLeft { mails: notice_to_old_address(context, before), links: remove_links })
+        let is_promoted = context.console.promotes(before, after);
+        (is_moved || is_promoted).then(|| EndedLinks {
+            mails: if is_moved { notice_to_old_address(context, before) } else { Vec::new() },
+            links: remove_links,
+            revocation: is_promoted.then(|| promotion.clone()),
+        })
     };
     let user = match context.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
@@ -192,13 +214,22 @@ async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges
         RenameOutcome::Nameless => return Err(CommandError::invalid(NAMELESS)),
     };
     let replaced = replaced.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ended = if context.console.promotes(&replaced, &user) {
+        Some(context.store.carry_out(&promotion).await?)
+    } else {
+        None
+    };
     let fields = changed_fields(&replaced, &user).into_iter().map(str::to_owned);
-    let fields: Vec<String> = fields.chain(membership_changes(&replaced, &user)).collect();
+    let fields = fields.chain(membership_changes(&replaced, &user));
+    let fields: Vec<String> = fields.chain(ended.map(|ended| ended.to_string())).collect();
     if !fields.is_empty() {
         let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
         context.record(event.with_detail(fields.join(", "))).await;
     }
-    Ok(UserAnswer::from(user).into())
+    Ok(match ended {
+        Some(ended) => with_ended(user, ended),
+        None => UserAnswer::from(user).into(),
+    })
 }
 
 /// Removes all links of the account. The previous mailbox must not be able to undo an
@@ -231,9 +262,11 @@ fn notice_to_old_address(context: &CommandContext<'_>, before: &User) -> Vec<Wai
 }
 
 /// Applies the changes to the current state of the user.
-fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
+fn change(user: &mut User, changes: &UserChanges, now: UnixTime, by_manager: bool) {
     let before = user.clone();
     if let Some(email) = &changes.email {
+        // A user manager who changes the case of letters does not take over an administrator's address.
+        user.by_manager.email = by_manager && (user.by_manager.email || !user.has_email(email));
         // The user has not verified the new address.
         user.email_verified &= user.has_email(email);
     }
@@ -257,6 +290,8 @@ fn change(user: &mut User, changes: &UserChanges, now: UnixTime) {
     if !changes.groups.is_empty() || changes.no_groups {
         user.groups = changes.groups.iter().cloned().collect();
     }
+    user.roles.extend(changes.add_roles.iter().copied());
+    user.roles.retain(|role| !changes.remove_roles.contains(role));
     user.groups.extend(changes.add_groups.iter().cloned());
     user.groups.retain(|group| !changes.remove_groups.contains(group));
 }
@@ -321,7 +356,7 @@ async fn set_password(
 
 async fn link_to(context: &CommandContext<'_>, user: &UserRef, link: &SourceLink) -> Result<Answer, CommandError> {
     let sub = find(context, user).await?.sub;
-    let revocation = context.store.new_revocation(sub, EndReason::Administrator, context.clock.now());
+    let revocation = context.revocation(sub);
     let outcome = context.store.link_user(&revocation, link).await?;
     link_changed(context, user, outcome, (AuditKind::AccountLinked, link.source.as_str())).await
 }
@@ -329,7 +364,7 @@ async fn link_to(context: &CommandContext<'_>, user: &UserRef, link: &SourceLink
 async fn unlink(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
     let source = before.source.map(|source| source.link.source.to_string()).unwrap_or_default();
-    let revocation = context.store.new_revocation(before.sub, EndReason::Administrator, context.clock.now());
+    let revocation = context.revocation(before.sub);
     let outcome = context.store.unlink_user(&revocation, None).await?;
     link_changed(context, user, outcome, (AuditKind::AccountUnlinked, &source)).await
 }
@@ -370,16 +405,27 @@ async fn link_changed(
 
 async fn disable(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
     let sub = find(context, user).await?.sub;
+    let by_manager = context.is_user_manager();
     // Revoke all access, so that neither old sessions nor old refresh tokens work after enabling.
-    let (user, ended) = change_and_end(context, user, sub, |user| user.state = UserState::Disabled).await?;
+    let (user, ended) = change_and_end(context, user, sub, |user| user.disable(by_manager)).await?;
     context.record(context.event(AuditKind::UserDisabled).for_subject(user.sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
 
-async fn set_state(context: &CommandContext<'_>, user: &UserRef, state: UserState) -> Result<User, CommandError> {
+/// Enables a user. A user manager cannot enable a user whom an administrator or operator disabled.
+async fn enable(context: &CommandContext<'_>, user: &UserRef) -> Result<User, CommandError> {
     let sub = find(context, user).await?.sub;
-    let changed = context.store.change_user(sub, |user| user.state = state).await?;
-    changed.ok_or_else(|| absent(user))
+    let by_manager = context.is_user_manager();
+    let enable = |user: &mut User| {
+        if !by_manager || user.may_be_enabled_by_manager() {
+            user.enable();
+        }
+    };
+    let changed = context.store.change_user(sub, enable).await?.ok_or_else(|| absent(user))?;
+    if changed.state == UserState::Enabled {
+        return Ok(changed);
+    }
+    Err(CommandError::Forbidden("an administrator disabled this user, so only an administrator can enable them".into()))
 }
 
 async fn delete(context: &CommandContext<'_>, user_ref: &UserRef) -> Result<Answer, CommandError> {
@@ -409,14 +455,14 @@ async fn change_and_end(
     sub: Subject,
     change: impl Fn(&mut User) + Send,
 ) -> Result<(User, Ended), CommandError> {
-    let revocation = context.store.new_revocation(sub, EndReason::Administrator, context.clock.now());
+    let revocation = context.revocation(sub);
     let changed = context.store.change_user_with(&revocation, change).await?;
     let user = changed.ok_or_else(|| absent(user))?;
     Ok((user, context.store.carry_out(&revocation).await?))
 }
 
 async fn end_everything(context: &CommandContext<'_>, sub: Subject) -> Result<Ended, CommandError> {
-    Ok(context.store.revoke_user(sub, EndReason::Administrator, context.clock.now()).await?)
+    Ok(context.store.revoke(&context.revocation(sub)).await?)
 }
 
 fn with_ended(user: User, ended: Ended) -> Answer {

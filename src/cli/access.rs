@@ -160,6 +160,7 @@ async fn execute_on(store: &Store, config: &Config, command: &Command) -> Result
         trail: &AuditLog::new(&config.audit),
         issuer: config.issuer.as_str(),
         mailing: Mailing::NoServer,
+        console: &config.console,
         apps: &config.apps,
         trusted_issuers: &config.trusted_issuers,
         config_file: config.file.as_deref(),

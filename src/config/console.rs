@@ -9,7 +9,7 @@ use sealgate_domain::user::{Role, User};
 use serde::Serialize;
 
 /// `[console]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Console {
     pub enabled: bool,
     /// Group whose members are developers, in addition to users with the role.
@@ -52,9 +52,10 @@ impl Console {
     /// Returns the console roles that these stored roles and groups give. Empty if the console is
     /// disabled.
     pub fn roles(&self, roles: &BTreeSet<Role>, is_in_group: impl Fn(&str) -> bool) -> ConsoleRoles {
-        if !self.enabled {
-            return ConsoleRoles::NONE;
-        }
+        if self.enabled { self.named_roles(roles, is_in_group) } else { ConsoleRoles::NONE }
+    }
+
+    fn named_roles(&self, roles: &BTreeSet<Role>, is_in_group: impl Fn(&str) -> bool) -> ConsoleRoles {
         let of_groups = self.role_groups().filter(|(group, _)| is_in_group(group)).map(|(_, role)| role);
         roles.iter().map(|role| role.in_console()).chain(of_groups).collect()
     }
@@ -66,11 +67,28 @@ impl Console {
 
     /// Returns the groups whose users this user manages. Empty if the user is no user manager.
     pub fn managed_by(&self, user: &User) -> BTreeSet<String> {
-        if !self.enabled {
-            return BTreeSet::new();
-        }
+        if self.enabled { self.named_groups(user) } else { BTreeSet::new() }
+    }
+
+    fn named_groups(&self, user: &User) -> BTreeSet<String> {
         let managers = self.user_managers.iter().filter(|managers| user.is_in_group(&managers.group));
         managers.flat_map(|managers| &managers.manages).cloned().collect()
+    }
+
+    /// Returns whether a change gives a user more rights in the console: a role, or further groups whose
+    /// users they manage.
+    ///
+    /// The stored roles and the groups count even if the console is disabled.
+    pub fn promotes(&self, before: &User, after: &User) -> bool {
+        let roles = |user: &User| self.named_roles(&user.roles, |group| user.is_in_group(group));
+        let had = roles(before);
+        !had.covers(roles(after))
+            || (!had.is_administrator() && !self.named_groups(before).is_superset(&self.named_groups(after)))
+    }
+
+    /// Returns whether a group gives a console role.
+    pub fn is_role_group(&self, group: &str) -> bool {
+        self.role_groups().any(|(known, _)| known == group)
     }
 
     /// Returns whether a user manager of these groups manages this user: a member of one of the groups

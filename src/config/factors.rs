@@ -59,7 +59,7 @@ impl FactorsConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sealgate_domain::user::{Email, Subject, UserState};
+    use sealgate_domain::user::{Email, ManagerDecisions, Subject, UserState};
 
     fn user(groups: &[&str]) -> User {
         User {
@@ -78,6 +78,7 @@ mod tests {
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

@@ -102,6 +102,11 @@ impl UpstreamSettings {
         format!("/oauth/upstream/{}/jwks.json", self.name)
     }
 
+    /// Returns whether the provider is responsible for some domains of e-mail addresses.
+    pub fn has_domains(&self) -> bool {
+        !self.claims.domains.is_empty()
+    }
+
     /// Returns whether the provider is responsible for the domain of an e-mail address. Compares
     /// ASCII letters without case.
     pub fn has_domain(&self, domain: &str) -> bool {

@@ -380,7 +380,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::user::{PasswordHash, UserState};
+    use crate::user::{ManagerDecisions, PasswordHash, UserState};
 
     fn anna() -> User {
         User {
@@ -399,6 +399,7 @@ mod tests {
             created_at: at(0),
             updated_at: at(0),
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

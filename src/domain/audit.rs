@@ -111,15 +111,20 @@ pub enum AuditKind {
     /// A token for the admin API was created. The detail gives its id and scopes.
     ApiTokenCreated,
     ApiTokenRevoked,
+    /// An initial access token was created. The detail gives its id, the number of clients and its end.
+    RegistrationTokenCreated,
+    RegistrationTokenRevoked,
     /// An administrator changed an application in the console.
     AppChanged,
     /// A user of the console exported events of the audit log.
     AuditExported,
+    /// A user of the console exported users.
+    UsersExported,
 }
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 58] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -173,8 +178,11 @@ impl AuditKind {
         Self::ConfigurationReloaded,
         Self::ApiTokenCreated,
         Self::ApiTokenRevoked,
+        Self::RegistrationTokenCreated,
+        Self::RegistrationTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
+        Self::UsersExported,
     ];
 
     /// Returns the name of the kind in records, in the log and on the command line.
@@ -233,8 +241,11 @@ impl AuditKind {
             Self::ConfigurationReloaded => "configuration_reloaded",
             Self::ApiTokenCreated => "api_token_created",
             Self::ApiTokenRevoked => "api_token_revoked",
+            Self::RegistrationTokenCreated => "registration_token_created",
+            Self::RegistrationTokenRevoked => "registration_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
+            Self::UsersExported => "users_exported",
         }
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::secret::{SecretHash, base64url, from_base64url};
 use crate::time::UnixTime;
-use crate::user::{Email, Subject, User, UserState};
+use crate::user::{Email, ManagerDecisions, Subject, User, UserState};
 use crate::username::Username;
 
 /// Name of a source in the configuration: 1 to 32 of `a-z`, `0-9` and `-`. It begins with a letter.
@@ -287,6 +287,7 @@ impl SourceEntry {
             created_at: now,
             updated_at: now,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

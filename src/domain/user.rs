@@ -210,6 +210,31 @@ pub struct User {
     /// [`MAX_SAVED_FILTERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audit_filters: Vec<SavedFilter>,
+    /// Decisions of user managers that administrators have not made.
+    #[serde(default, skip_serializing_if = "ManagerDecisions::is_none")]
+    pub by_manager: ManagerDecisions,
+}
+
+/// What a user manager has decided about a user, and no administrator or operator.
+///
+/// A record without these decisions, such as one of an older version, counts as decided by an
+/// administrator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ManagerDecisions {
+    /// A user manager disabled the user. Then user managers may enable the user again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+    /// A user manager chose the e-mail address. It does not identify the user to applications until
+    /// the user has verified it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub email: bool,
+}
+
+impl ManagerDecisions {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Maximum number of saved filters of a user.
@@ -264,14 +289,43 @@ impl User {
         address.or(self.username.as_ref().map(Username::as_str)).unwrap_or_default()
     }
 
-    /// Returns the e-mail address that counts as the user's: for the sign-in, in headers to
-    /// applications, and for messages.
+    /// Returns the e-mail address that counts as the user's: for the sign-in and for
+    /// messages.
     ///
     /// A source's address that is not verified is only displayed, because users may be able to enter the
     /// address of another user there. An address of a local user was verified, or entered by an
-    /// administrator.
+    /// administrator or a user manager.
     pub fn own_email(&self) -> Option<&Email> {
         self.email.as_ref().filter(|_| self.email_verified || self.source.is_none())
+    }
+
+    /// Returns the e-mail address that identifies the user to applications that are not told whether
+    /// it is verified: see [`User::own_email`].
+    ///
+    /// An address that a user manager has chosen must be verified. Otherwise the user manager could
+    /// choose the address of a user of the application.
+    pub fn identifying_email(&self) -> Option<&Email> {
+        self.own_email().filter(|_| self.email_verified || !self.by_manager.email)
+    }
+
+    /// Disables the user on behalf of a user manager, or of an administrator or operator.
+    ///
+    /// A user manager does not take over the decision of an administrator.
+    pub fn disable(&mut self, by_manager: bool) {
+        self.by_manager.disabled = by_manager && (self.state == UserState::Enabled || self.by_manager.disabled);
+        self.state = UserState::Disabled;
+    }
+
+    /// Returns whether a user manager may enable the user: a user manager has disabled the user. Always
+    /// true for enabled users.
+    pub fn may_be_enabled_by_manager(&self) -> bool {
+        self.state == UserState::Enabled || self.by_manager.disabled
+    }
+
+    /// Enables the user in this installation.
+    pub fn enable(&mut self) {
+        self.by_manager.disabled = false;
+        self.state = UserState::Enabled;
     }
 
     /// Returns whether the user has this e-mail address.
@@ -385,6 +439,7 @@ mod tests {
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

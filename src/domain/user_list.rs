@@ -437,7 +437,7 @@ mod tests {
     use crate::factors::TotpFactor;
     use crate::secret::Sealed;
     use crate::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
-    use crate::user::{PasswordHash, Role, UserState};
+    use crate::user::{ManagerDecisions, PasswordHash, Role, UserState};
     use crate::webauthn::UserHandle;
 
     const NOW: UnixTime = UnixTime::from_seconds(1000);
@@ -459,6 +459,7 @@ mod tests {
             created_at: UnixTime::from_seconds(number.into()),
             updated_at: NOW,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

@@ -273,7 +273,7 @@ fn audience(asked: &AccessRequest<'_>, credential: &Credential) -> Option<String
 }
 
 /// Returns the host and the target of an absolute URL. URL libraries would normalize the path.
-fn split(url: &str) -> Option<(&str, &str)> {
+pub(super) fn split(url: &str) -> Option<(&str, &str)> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let rest = rest.split('#').next()?;
     let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));

@@ -153,7 +153,8 @@ pub(super) fn identity_headers(
 
 /// Returns the value of an identity header, and the attribute that it comes from.
 ///
-/// An address that the user's source has not verified counts as missing.
+/// An address that the user's source, or the user after a user manager chose it, has not verified counts as
+/// missing.
 ///
 /// The value is empty if the user lacks the attribute, or if the encoding cannot represent the
 /// username or the e-mail address.
@@ -163,7 +164,7 @@ fn value_of(
     format: &config::IdentityHeaders,
 ) -> Result<(IdentityValue, Vec<u8>), UnwritableGroups> {
     // Applications identify users by it.
-    let address = || who.own_email().and_then(|email| encode_text(email, format.names, None));
+    let address = || who.identifying_email().and_then(|email| encode_text(email, format.names, None));
     let value = match wanted {
         IdentityValue::Sub => who.name().into_bytes(),
         IdentityValue::Email => address().unwrap_or_default(),
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use sealgate_config::{GroupsDelimiter, Names};
     use sealgate_domain::time::UnixTime;
-    use sealgate_domain::user::{Email, Subject, User, UserState};
+    use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState};
 
     fn user(name: &str, email: &str, groups: &[&str]) -> User {
         User {
@@ -289,6 +290,7 @@ mod tests {
             created_at: UnixTime::from_seconds(0),
             updated_at: UnixTime::from_seconds(0),
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

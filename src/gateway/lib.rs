@@ -42,7 +42,7 @@ use http::HeaderValue;
 pub use decide::GateOutcome;
 pub use decide::Gateway;
 pub use explain::{Asker, ExplainedUpstream, Explanation, IdentityHeader, explain};
-pub use explained_token::{ExplainedToken, OwnToken};
+pub use explained_token::{ClientToken, ExplainedToken, OwnToken};
 pub use upstream_session::max_login_threads;
 pub use work::take as take_work;
 

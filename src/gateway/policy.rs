@@ -541,7 +541,7 @@ mod tests {
     use sealgate_domain::oauth::claims::AccessTokenClaims;
     use sealgate_domain::scope::Scope;
     use sealgate_domain::time::UnixTime;
-    use sealgate_domain::user::{Email, Subject, UserState};
+    use sealgate_domain::user::{Email, ManagerDecisions, Subject, UserState};
 
     const TIME: UnixTime = UnixTime::from_seconds(1_800_000_000);
 
@@ -562,6 +562,7 @@ mod tests {
             created_at: TIME,
             updated_at: TIME,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 

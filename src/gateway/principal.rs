@@ -37,10 +37,11 @@ impl<'a> Principal<'a> {
         }
     }
 
-    /// Returns the e-mail address that applications receive: see [`User::own_email`].
-    pub(super) fn own_email(self) -> Option<&'a str> {
+    /// Returns the e-mail address that applications receive: see
+    /// [`User::identifying_email`].
+    pub(super) fn identifying_email(self) -> Option<&'a str> {
         match self {
-            Self::Local(user) => user.own_email().map(Email::as_str),
+            Self::Local(user) => user.identifying_email().map(Email::as_str),
             Self::Foreign(_) | Self::Client(_) => self.email().map(|(email, _)| email),
         }
     }

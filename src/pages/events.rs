@@ -33,7 +33,7 @@ pub struct Named {
 
 impl Named {
     /// Returns the name, or the id if there is no name.
-    fn words(&self) -> &str {
+    pub(super) fn words(&self) -> &str {
         self.name.as_ref().unwrap_or(&self.id)
     }
 }
@@ -166,7 +166,7 @@ impl EventLine {
 
     /// Returns the actor. `None` if the actor is a user of the console whose name is shown
     /// separately.
-    fn actor(&self, t: &Words) -> Option<Markup> {
+    pub(super) fn actor(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Stranger => Some(t.actor_stranger()),
             Actor::User => Some(t.actor_person()),
@@ -180,7 +180,7 @@ impl EventLine {
     }
 
     /// Returns the role of the actor, if the user is no administrator.
-    fn role(&self, t: &Words) -> Option<Markup> {
+    pub(super) fn role(&self, t: &Words) -> Option<Markup> {
         match self.event.actor {
             Actor::Developer(_) => Some(t.actor_developer()),
             Actor::UserManager(_) => Some(t.user_role_manager_short()),
@@ -262,8 +262,11 @@ impl Words {
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
             AuditKind::ApiTokenCreated => self.event_api_token_created(),
             AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
+            AuditKind::RegistrationTokenCreated => self.event_registration_token_created(),
+            AuditKind::RegistrationTokenRevoked => self.event_registration_token_revoked(),
             AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
+            AuditKind::UsersExported => self.event_users_exported(),
         }
     }
 }

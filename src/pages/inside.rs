@@ -6,7 +6,10 @@ use std::borrow::Borrow;
 
 use crate::language::language_tag;
 use crate::words::{Argument, Markup, Words};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_logo::ClientLogo;
 use sealgate_domain::console_role::ConsoleRoles;
+use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
@@ -67,6 +70,7 @@ pub enum Done {
     Users,
     UserInvited,
     UsersInvited,
+    UsersImported,
     InvitationWithdrawn,
     /// A link to set a new password was mailed to the user.
     ResetLinkSent,
@@ -80,6 +84,7 @@ pub enum Done {
     MailRetried,
     MailDeleted,
     ApiTokenRemoved,
+    RegistrationTokenRevoked,
     /// An application of the gateway was changed.
     App,
     /// The secret was shown before, and is not shown again.
@@ -87,7 +92,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 35] = [
+    const ALL: [(Self, &'static str); 37] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -112,6 +117,7 @@ impl Done {
         (Self::Users, "users"),
         (Self::UserInvited, "user-invited"),
         (Self::UsersInvited, "users-invited"),
+        (Self::UsersImported, "users-imported"),
         (Self::InvitationWithdrawn, "invitation-withdrawn"),
         (Self::ResetLinkSent, "reset-link-sent"),
         (Self::KeyRotated, "key-rotated"),
@@ -121,6 +127,7 @@ impl Done {
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ApiTokenRemoved, "api-token-removed"),
+        (Self::RegistrationTokenRevoked, "registration-token-revoked"),
         (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
@@ -161,6 +168,7 @@ impl Done {
             Self::Users => t.done_users(),
             Self::UserInvited => t.done_user_invited(),
             Self::UsersInvited => t.done_users_invited(),
+            Self::UsersImported => t.done_users_imported(),
             Self::InvitationWithdrawn => t.done_user_invitation_withdrawn(),
             Self::ResetLinkSent => t.done_user_reset_link_sent(),
             Self::KeyRotated => t.done_key_rotated(),
@@ -170,6 +178,7 @@ impl Done {
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ApiTokenRemoved => t.done_api_token_removed(),
+            Self::RegistrationTokenRevoked => t.done_registration_token_revoked(),
             Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
@@ -379,9 +388,27 @@ impl Inside<'_> {
         self.address(if self.home { MenuEntry::Home.path() } else { MenuEntry::Profile.path() })
     }
 
+    /// Returns the URL of a client's logo. `None` if it has none.
+    pub(super) fn client_logo(&self, client: &Client) -> Option<String> {
+        client_logo_path(&client.id, client.logo.as_ref()).map(|path| self.address(&path))
+    }
+
+    /// Returns the URL of the logo of the client that has access. `None` if it has none, or if the access
+    /// is of another kind.
+    pub(super) fn access_logo(&self, access: &OpenAccess) -> Option<String> {
+        let client = access.target.as_deref().and_then(ClientId::parse)?;
+        client_logo_path(&client, access.logo.as_ref()).map(|path| self.address(&path))
+    }
+
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
+}
+
+/// Returns the path of a client's logo, without the issuer's prefix. It changes with the picture, so that
+/// browsers can cache the picture forever.
+pub fn client_logo_path(client: &ClientId, logo: Option<&ClientLogo>) -> Option<String> {
+    logo.map(|logo| format!("/oauth/client-logos/{}?v={}", client.path_segment(), logo.version()))
 }
 
 /// Parts that every page has: language, name and icon of the operator, and addresses.
@@ -398,8 +425,12 @@ pub struct Frame<'a> {
 pub struct Addresses {
     /// Stylesheet, such as `/.sealgate/style.css?v=…` (see [`crate::Pages::stylesheet`]).
     pub stylesheet: String,
+    /// Stylesheet of the console.
+    pub console_stylesheet: String,
     /// Script, for pages that have one.
     pub script: String,
+    /// Script for security keys and passkeys.
+    pub keys_script: String,
     /// Script of the page that returns the response of a sign-in to the client.
     pub return_script: String,
     /// Operator's logo, if there is one.

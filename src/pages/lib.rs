@@ -43,8 +43,9 @@ pub use account::{
 pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
 };
+use asset::Area;
 pub use asset::Asset;
-pub use asset::{RETURN_SCRIPT, SCRIPT, STYLESHEET};
+pub use asset::{KEYS_SCRIPT, RETURN_SCRIPT, SCRIPT, STYLESHEET};
 pub use create_account::CredentialChoice;
 pub use create_account::InvitationPage;
 pub use create_account::{CreateAccountPage, CreateAccountProblem, NewAccountPage, ProveAddressPage};
@@ -54,7 +55,7 @@ pub use factor::{
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
 };
 pub use inside::{Addresses, Frame};
-pub use inside::{Done, Inside};
+pub use inside::{Done, Inside, client_logo_path};
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use linking::{
@@ -93,7 +94,9 @@ pub struct Pages {
     operator: String,
     default_language: Language,
     stylesheet: Asset,
+    console_stylesheet: Asset,
     script: Asset,
+    keys_script: Asset,
     return_script: Asset,
     logo: Option<Asset>,
     icon: String,
@@ -105,22 +108,34 @@ impl Pages {
         Self {
             operator: settings.operator.clone(),
             default_language: settings.default_language,
-            stylesheet: Asset::stylesheet(settings.accent),
+            stylesheet: Asset::stylesheet(Area::Account, settings.accent),
+            console_stylesheet: Asset::stylesheet(Area::Console, settings.accent),
             script: Asset::script(SCRIPT),
+            keys_script: Asset::script(KEYS_SCRIPT),
             return_script: Asset::script(RETURN_SCRIPT),
             logo: settings.logo.as_ref().map(Asset::logo),
             icon: asset::icon(settings.accent),
         }
     }
 
-    /// Returns the stylesheet of all pages, in the operator's colours.
+    /// Returns the stylesheet of all pages but the console's, in the operator's colours.
     pub fn stylesheet(&self) -> &Asset {
         &self.stylesheet
+    }
+
+    /// Returns the stylesheet of the console, in the operator's colours.
+    pub fn console_stylesheet(&self) -> &Asset {
+        &self.console_stylesheet
     }
 
     /// Returns the script of the pages that have one.
     pub fn script(&self) -> &Asset {
         &self.script
+    }
+
+    /// Returns the script of the sign-in and account pages.
+    pub fn keys_script(&self) -> &Asset {
+        &self.keys_script
     }
 
     /// Returns the script that submits the page of a `form_post` response.

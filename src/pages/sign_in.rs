@@ -27,6 +27,8 @@ pub struct LoginPage<'a> {
     pub keep: Option<bool>,
     /// Whether the page has fields for a name and a password.
     pub has_password: bool,
+    /// Whether the page asks for the name alone, and the next page for the password.
+    pub is_name_step: bool,
     /// OpenID providers at which users can sign in.
     pub upstreams: &'a [UpstreamButton<'a>],
     /// URL of the same page with fields for a password, if this page has none.
@@ -166,6 +168,8 @@ pub struct ConsentPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub client: &'a str,
+    /// URL of the client's logo, if the operator created or approved the client.
+    pub logo: Option<&'a str>,
     /// Host of the redirect URI.
     pub host: &'a str,
     /// Whether all redirect URIs of the client are on the user's device.

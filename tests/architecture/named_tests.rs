@@ -152,7 +152,7 @@ fn resolved_in_threats(document: &str) -> Resolved {
 
 #[test]
 fn every_test_named_in_the_threat_model_exists() {
-    let (model, directories, upstreams, agents, clients, logouts, api) = (
+    let (model, directories, upstreams, agents, clients, logouts, api, managers) = (
         include_str!("../../docs/explanation/threats.md"),
         include_str!("../../docs/explanation/directory-threats.md"),
         include_str!("../../docs/explanation/upstream-threats.md"),
@@ -160,8 +160,10 @@ fn every_test_named_in_the_threat_model_exists() {
         include_str!("../../docs/explanation/client-threats.md"),
         include_str!("../../docs/explanation/logout-threats.md"),
         include_str!("../../docs/explanation/api-threats.md"),
+        include_str!("../../docs/explanation/user-manager-threats.md"),
     );
-    let others = [(directories, 10), (upstreams, 10), (agents, 5), (clients, 8), (logouts, 5), (api, 10)];
+    let others =
+        [(directories, 10), (upstreams, 10), (agents, 5), (clients, 8), (logouts, 5), (api, 10), (managers, 8)];
     for (page, least) in [(model, 40)].into_iter().chain(others) {
         let resolved = resolved_in_threats(page);
         assert!(resolved.faults.is_empty(), "{}", resolved.faults.join("\n"));

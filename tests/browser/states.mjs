@@ -2,7 +2,8 @@
 // the steps to reach the page.
 //
 // `status`: HTTP status of the page, if it is not 200. `factors`: the third user must have second
-// factors. `show(page, lane)` returns once the page is shown.
+// factors. `alone`: the next state needs a new browser context. `show(page, lane)` returns once the page
+// is shown.
 
 import { codeIn, linkIn, mailTo } from "./mails.mjs";
 import {
@@ -48,10 +49,18 @@ async function fresh(page, lane, address) {
   await freshAs(page, first(lane), address);
 }
 
+/// Time in which a sign-in is used again. The provider accepts it for five minutes.
+const RECENT = 3 * 60_000;
+const recent = new Map();
 async function freshAs(page, email, address) {
+  const { at, cookies } = recent.get(email) ?? { at: 0 };
+  const isRecent = Date.now() - at < RECENT;
+  if (isRecent) await page.context().addCookies(cookies);
   await page.goto(address);
+  if (isRecent && page.url() === address) return;
   await signIn(page, email);
   await page.waitForURL(address);
+  recent.set(email, { at: Date.now(), cookies: await page.context().cookies(ISSUER) });
 }
 
 /// Opens the form that links the first user's account to one in the directory.
@@ -207,7 +216,18 @@ async function register(page, lane) {
 async function readSnippets(page, lane) {
   await register(page, lane);
   await page.click(".sections a[href$='/connect']");
-  await page.click("summary >> nth=0");
+  await page.click("#libraries a[href*='library=spring-boot']");
+  await page.waitForSelector("#snippet-springboot");
+}
+
+async function setLogo(page, lane) {
+  await register(page, lane);
+  await page.click(".sections a[href$='/logo']");
+  // 32 x 32 pixels of one colour.
+  const png = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mPgigmmKWIYtWDUglELRi0YtWDUglELRi0YtWDUglELhooFAC765B8Ou8+rAAAAAElFTkSuQmCC";
+  await page.setInputFiles("#logo", { name: "logo.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+  await page.click("#client-logo-save");
+  await page.waitForSelector(".logo-shown");
 }
 
 async function turnTestSignInOn(page, lane) {
@@ -251,9 +271,7 @@ async function person(page, email, section = "") {
 
 /// Opens the question whether to add two users to a group. It requires a recent sign-in.
 async function addToGroup(page, lane) {
-  await page.goto(`${ISSUER}/console/users`);
-  await signIn(page, first(lane));
-  await page.waitForSelector("#find");
+  await fresh(page, lane, `${ISSUER}/console/users`);
   await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(lane)}&sort=address`);
   for (const box of (await page.$$("[name=user]")).slice(0, 3)) await box.check();
   await page.selectOption("#action", "add-to-group");
@@ -264,9 +282,7 @@ async function addToGroup(page, lane) {
 
 /// Opens the question whether to rename a group that the configuration names.
 async function renameGroup(page, lane) {
-  await page.goto(`${ISSUER}/console/users`);
-  await signIn(page, first(lane));
-  await page.waitForSelector("#find");
+  await fresh(page, lane, `${ISSUER}/console/users`);
   await page.goto(`${ISSUER}/console/groups/members?name=zorunlu`);
   await page.fill("#to", "ikinci adım zorunlu");
   await page.click("#group-rename");
@@ -532,7 +548,7 @@ export const STATES = [
   },
   { name: "home", as: "first", show: at(`${ISSUER}/`) },
   {
-    name: "home-passkey-offer", as: "first",
+    name: "home-passkey-offer", as: "first", alone: true,
     async show(page, lane) {
       await authenticator({ page, context: page.context() });
       await page.goto(`${ISSUER}/`);
@@ -574,6 +590,7 @@ export const STATES = [
   { name: "console-client-danger", as: "first", show: at(`${ISSUER}/console/clients/reports/danger`) },
   { name: "console-client-secret", as: "nobody", show: register },
   { name: "console-client-snippets", as: "nobody", show: readSnippets },
+  { name: "console-client-logo", as: "nobody", show: setLogo },
   { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
   { name: "console-try-on", as: "nobody", show: turnTestSignInOn },
   { name: "console-try-done", as: "nobody", show: tryClient },
@@ -611,6 +628,53 @@ export const STATES = [
       await page.waitForSelector("#invite-users");
     },
   },
+  {
+    name: "console-users-invite-manager", as: "nobody",
+    async show(page, lane) {
+      await freshAs(page, `sorumlu.${lane}@example.test`, `${ISSUER}/console/users/invite`);
+      await page.fill("#users", "Çiğdem Yılmazer <cigdem.yilmazer@example.test>");
+      await page.click("#invite-preview");
+      await page.waitForSelector("#invite-faults");
+    },
+  },
+  {
+    name: "console-users-import", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/import`);
+      await page.fill("#csv", `email,name,groups,state\n${first(lane)},Birinci,,\nx,Çiğdem Yılmazer,staff,off\n`);
+      await page.click("#import-preview");
+      await page.waitForSelector("#import-faults");
+    },
+  },
+  {
+    name: "console-users-import-confirm", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users/import`);
+      await page.fill("#csv", "email,name,groups,state\nmehmet-cemalettin.karahasanogullari@ogrenci-isleri.universite.example.test,Mehmet Cemalettin Karahasanoğulları,staff,\ncigdem.yilmazer@example.test,Çiğdem Yılmazer,,disabled\n");
+      await page.click("#import-preview");
+      await page.waitForSelector("#import-users");
+    },
+  },
+  {
+    name: "console-user-promotion", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/users`);
+      await person(page, `ogrenci.${lane}@example.test`);
+      await page.check("#role_auditor");
+      await page.click("#user-save");
+      await page.waitForSelector("#promotion");
+    },
+  },
+  {
+    name: "console-user-disabled-manager", as: "nobody",
+    async show(page, lane) {
+      await freshAs(page, `sorumlu.${lane}@example.test`, `${ISSUER}/console/users`);
+      await page.goto(`${ISSUER}/console/users?find=${encodeURIComponent(`kapali.${lane}@example.test`)}`);
+      await page.click("a.name");
+      await page.click(".sections a[href$='/danger']");
+      await page.waitForSelector("#user-disabled-by-administrator");
+    },
+  },
   { name: "console-users-invited", as: "first", show: at(`${ISSUER}/console/users?find=mehmet`) },
   { name: "console-user-added", as: "nobody", show: addPerson },
   { name: "console-user-auditor", as: "nobody", show: readPerson },
@@ -624,9 +688,7 @@ export const STATES = [
     name: "console-user-confirm", as: "nobody",
     // The page requires a sign-in of the last five minutes.
     async show(page, lane) {
-      await page.goto(`${ISSUER}/console/users`);
-      await signIn(page, first(lane));
-      await page.waitForSelector("#find");
+      await fresh(page, lane, `${ISSUER}/console/users`);
       await person(page, second(lane), "security");
       await page.click("#user-reset-password");
       await page.waitForSelector("#confirm");
@@ -718,6 +780,14 @@ export const STATES = [
     },
   },
   {
+    name: "console-check-find-client", as: "first",
+    async show(page) {
+      await page.goto(`${ISSUER}/console/check?client=rep`);
+      await page.click("#check-find-client");
+      await page.waitForSelector("#check-found-clients");
+    },
+  },
+  {
     name: "console-check", as: "first",
     async show(page, lane) {
       await page.goto(`${ISSUER}/console/check?user=${encodeURIComponent(second(lane))}`);
@@ -737,6 +807,18 @@ export const STATES = [
     },
   },
   { name: "console-api-tokens", as: "first", show: at(`${ISSUER}/console/api-tokens`) },
+  { name: "console-registration-tokens", as: "first", show: at(`${ISSUER}/console/registration-tokens`) },
+  {
+    name: "console-registration-token-new", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/registration-tokens`);
+      await page.fill("#name", "Sürekli tümleştirme");
+      await page.selectOption("#registrations", "5");
+      await page.click("#token-create");
+      await page.click("#confirm");
+      await page.waitForSelector("#new-token");
+    },
+  },
   { name: "console-mail", as: "first", show: at(`${ISSUER}/console/mail`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
   {

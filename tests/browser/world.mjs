@@ -24,8 +24,17 @@ const MOVING_HOSTS = process.env.MOVING_HOSTS.split(" ");
 export const [EARLIER, MOVED] = MOVING_HOSTS.map((host) => `https://${host}`);
 const OWN = [ISSUER, BRIEF, TURKISH, EARLIER, MOVED, APP, appOf(TURKISH), teamOf(ISSUER), teamOf(TURKISH), AWAY, STRANGER, CLIENT_SITE].map((address) => new URL(address).origin);
 
+/// Whether to write a picture of each state in each size and colour. It takes a third of the time.
+export const PICTURES = process.argv.length > 2 || Boolean(process.env.SCREENSHOTS);
+
 export const LOCALES = { en: "en-US", tr: "tr-TR" };
-export const SIZES = { narrow: { width: 320, height: 640 }, wide: { width: 1280, height: 800 } };
+/// Windows in which pages are checked: 320 px is the narrowest that WCAG 1.4.10 requires.
+export const SIZES = {
+  narrow: { width: 320, height: 640 },
+  phone: { width: 390, height: 844 },
+  medium: { width: 768, height: 1024 },
+  wide: { width: 1280, height: 800 },
+};
 
 /// Starts the client's site, which serves the redirect URI.
 export async function startClient() {
@@ -152,15 +161,20 @@ export const SECURITY_KEY = { transport: "usb", hasResidentKey: false, hasUserVe
 
 let addresses = 0;
 
+/// Returns the header with the client address of another machine, which has its own rate limits.
+function anotherAddress() {
+  addresses += 1;
+  return { "x-forwarded-for": `192.0.2.${addresses % 254 + 1}` };
+}
+
 /// Opens a page in a new browser context with its own client address. Its journal records errors.
 export async function open(browser, { language = "en", scripts = true, cookies, ...options } = {}) {
-  addresses += 1;
   const context = await browser.newContext({
     locale: LOCALES[language],
     javaScriptEnabled: scripts,
     viewport: SIZES.wide,
     storageState: cookies,
-    extraHTTPHeaders: { "x-forwarded-for": `192.0.2.${addresses % 254 + 1}` },
+    extraHTTPHeaders: anotherAddress(),
     ...options,
   });
   context.setDefaultTimeout(20_000);
@@ -185,6 +199,16 @@ export async function open(browser, { language = "en", scripts = true, cookies, 
     if (!response.url().startsWith("data:")) journal.responses.push(response);
   });
   return { page, context, journal };
+}
+
+/// Prepares an opened page for other cookies, with another client address and an empty journal. A new
+/// context would take three times as long.
+export async function reuse({ page, context, journal }, cookies) {
+  await page.setViewportSize(SIZES.wide);
+  await context.clearCookies();
+  if (cookies) await context.addCookies(cookies.cookies);
+  await context.setExtraHTTPHeaders(anotherAddress());
+  Object.assign(journal, { complaints: [], documents: [], responses: [] });
 }
 
 /// Performs an action that leads to another page, and waits for the navigation, because the next

@@ -61,6 +61,7 @@ impl Served {
                     trail: &AuditLog::new(&AuditConfig { keep: Duration::from_hours(24), max_records: 1000 }),
                     issuer: "http://localhost:8080",
                     mailing: Mailing::Off,
+                    console: &sealgate_config::Console::default(),
                     apps: &[],
                     trusted_issuers: &[],
                     config_file: None,

@@ -384,7 +384,7 @@ async fn an_office_of_five_hundred_behind_one_address_signs_in_within_a_minute()
         let page = browser.open("https://wiki.test/a").await;
         assert!(is_login(&page), "person {person}: {page:?}");
         // The pages of a whole sign-in, with their resources.
-        for file in ["style.css", "script.js", "logo"] {
+        for file in ["style.css", "script.js", "keys.js", "logo"] {
             let file = browser.visit(&format!("https://id.test/oauth/{file}")).await;
             assert_ne!(file.status, 429, "person {person}");
         }

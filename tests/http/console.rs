@@ -8,6 +8,7 @@ mod audit;
 mod bulk;
 mod changed_meanwhile;
 mod check_access;
+mod client_logo;
 mod client_logout;
 mod client_rules;
 mod client_secrets;
@@ -26,12 +27,16 @@ mod mail;
 mod once;
 mod overview;
 mod owners;
+mod promotion;
+mod registration_tokens;
 mod reset_link;
 mod roles;
 mod settings;
 mod user_list;
 mod user_manager;
+mod user_manager_limits;
 mod user_profile;
+mod users_file;
 mod without_address;
 
 use std::time::Duration;
@@ -283,6 +288,10 @@ async fn a_public_client_has_no_secret_and_the_snippets_of_its_kind() {
     let connect = ben.get(&format!("{path}/connect")).await;
     assert!(connect.text().contains("oidc-client-ts") && !connect.text().contains("mod_auth_openidc"));
     assert!(!connect.text().contains("CLIENT_SECRET"), "{connect:?}");
+    // A library that has no public clients shows the first one.
+    let other = ben.get(&format!("{path}/connect?library=spring-boot")).await;
+    assert!(other.text().contains("id=\"snippet-openidclient\""), "{other:?}");
+    assert!(!other.text().contains("snippet-springboot"), "{other:?}");
     assert_eq!(ben.get(&format!("{path}/secrets")).await.status, 404);
     press(&ben, &path, &[("action", "rotate"), ("overlap_seconds", "0")]).await.assert_error_page();
 }

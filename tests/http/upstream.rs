@@ -140,6 +140,39 @@ async fn frequent_sign_ins_do_not_write_the_user_each_time() {
     assert_eq!(confirmed().await, world.now());
 }
 
+/// Users of a provider have no password here, so the page does not ask them for one. Whether an account
+/// exists does not change the next page.
+#[tokio::test]
+async fn where_domains_belong_to_a_provider_the_name_is_entered_before_the_password() {
+    const ANNA: &str = "anna@example.test";
+    let asks_password = |page: &Reply| page.text().contains("id=\"password\"");
+    let world = World::start("domains = [\"acme.test\"]", "").await;
+    let browser = world.provider.browser();
+    let page = browser.open("/account").await;
+    assert!(page.text().contains("id=\"email\"") && !asks_password(&page), "{page:?}");
+    let trip = browser.submit(&page, &[("email", "otto@ACME.test")]).await;
+    assert!(trip.text().contains("content=\"0; url="), "{trip:?}");
+    for name in ["nobody@other.test", ANNA] {
+        let browser = world.provider.browser();
+        let page = browser.open("/account").await;
+        let page = browser.submit(&page, &[("email", name)]).await;
+        assert_eq!((page.status, asks_password(&page)), (200, true), "{name}: {page:?}");
+        assert!(
+            page.text().contains(&format!("value=\"{name}\"")) && !page.text().contains("login-problem"),
+            "{page:?}"
+        );
+        if name == ANNA {
+            assert_eq!(browser.sign_in(&page, name).await.status, 200);
+            assert_eq!(browser.open("/account").await.status, 200);
+        }
+    }
+    // Without domains, and in an emergency, both fields are on one page.
+    let page = browser.open("/oauth/login?local=yes").await;
+    assert!(asks_password(&page), "{page:?}");
+    let world = World::start("", "").await;
+    assert!(asks_password(&world.provider.browser().open("/account").await));
+}
+
 #[tokio::test]
 async fn tokens_have_the_level_the_methods_and_the_time_of_the_provider() {
     let world = World::start("acr = { \"mfa\" = \"2\" }", "").await;
@@ -475,9 +508,12 @@ async fn a_session_that_ends_during_the_sign_in_is_not_created() {
     let page = browser.open("/account").await;
     world.upstream.state().hangs = true;
     let end = async {
-        while world.upstream.state().hanging == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+            while world.upstream.state().hanging == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        });
+        waited.await.unwrap();
         assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
         world.upstream.state().hangs = false;
     };
@@ -565,9 +601,12 @@ async fn a_late_answer_does_not_restore_a_withdrawn_confirmation() {
     let source = sealgate.sources.upstream(&SourceName::parse("acme").unwrap()).unwrap();
     world.upstream.state().hangs = true;
     let end = async {
-        while world.upstream.state().hanging == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+            while world.upstream.state().hanging == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        });
+        waited.await.unwrap();
         assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
         world.upstream.state().hangs = false;
     };

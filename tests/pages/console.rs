@@ -1,5 +1,6 @@
 //! Console pages with sample data.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sealgate_domain::account_links::InvitationState;
@@ -30,7 +31,7 @@ use sealgate_pages::console::{
     BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip, ClientFault, ClientField, ClientForm,
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ClientTestPage,
     ClientTestProblem, ClientsPage, ConfirmDetail, ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine,
-    GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, NewClientPage, NewUserPage, OwnedClients,
+    GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, Library, NewClientPage, NewUserPage, OwnedClients,
     ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine,
     UserPage, UserSection, UsersPage,
 };
@@ -99,6 +100,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         introspection: Some(IntrospectionAccess { apps: BTreeSet::from(["wiki".to_owned()]) }),
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
+        logo: None,
         from_configuration: false,
     }
 }
@@ -203,9 +205,11 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         created_at: AT,
         expires_at: AT,
     });
+    let library = Cell::new(None);
     let page = |section, client: &Client, form: &ClientForm, own: bool, secret: Option<&str>| {
         html(&ClientPage {
             section,
+            library: library.get(),
             rules: &rules,
             grants: if own { &[] } else { &grants },
             next: (!own).then_some("/console/clients/c1/grants?after=g1"),
@@ -240,6 +244,14 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         add("console-client-unapproved", page(section, &unapproved, &form, false, secret));
         add("console-client-disabled", page(section, &unapproved, &form, true, None));
     }
+    for shown in Library::ALL {
+        library.set(Some(shown));
+        let name = format!("console-client-{shown:?}").to_lowercase();
+        add(&name, page(ClientSection::Connect, &enabled, &form, false, None));
+        let secret_in_body = ClientForm { secret_in_body: !form.secret_in_body, ..form.clone() };
+        add(&format!("{name}-other"), page(ClientSection::Connect, &enabled, &secret_in_body, false, None));
+    }
+    library.set(None);
     let workload = Workload::new("k8s", "system:serviceaccount:jobs:backup").expect("a workload");
     for (name, source, own) in [
         ("console-client-keys", AssertionSource::JwksUri("https://app.example.com/jwks".to_owned()), true),
@@ -602,6 +614,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DeleteMail(MailKind::Notice),
         GuardedChange::CreateApiToken,
         GuardedChange::RemoveApiToken,
+        GuardedChange::CreateRegistrationToken,
+        GuardedChange::RevokeRegistrationToken,
     ]) {
         let labels = [
             ConfirmLabel::GroupsAdded,
@@ -633,6 +647,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             identifier,
             new_address,
             details: if number > 12 { &details } else { &[] },
+            promoted: None,
             clients: &clients,
             fields: &fields,
             action,

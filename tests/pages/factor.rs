@@ -131,7 +131,7 @@ fn every_ceremony_failure_has_a_message_in_the_page() {
         for word in ["waiting", "cancelled", "late", "known", "security", "unsupported", "failed"] {
             let words = said.attribute(&format!("data-{word}")).unwrap_or_default();
             assert!(words.ends_with('.'), "{name}: {word}");
-            assert!(sealgate_pages::SCRIPT.contains(&format!("\"{word}\"")), "{word}");
+            assert!(sealgate_pages::KEYS_SCRIPT.contains(&format!("\"{word}\"")), "{word}");
         }
     }
 }

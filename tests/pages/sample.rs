@@ -9,7 +9,7 @@ use sealgate_domain::scope::ScopeValue;
 use sealgate_domain::session::SessionId;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::upstream_trip::UpstreamProblem;
-use sealgate_domain::user::{Email, Role, Subject, User, UserState};
+use sealgate_domain::user::{Email, ManagerDecisions, Role, Subject, User, UserState};
 use sealgate_pages::{
     AccountChooserPage, Addresses, AppLoginPage, AppLoginProblem, ClientLink, ConfirmLogoutPage, ConsentPage,
     ConsentResource, CreateAccountPage, CreateAccountProblem, CredentialChoice, EnrolProblem, ErrorPage, ForbiddenPage,
@@ -109,7 +109,9 @@ pub(crate) fn pages(operator: &str, default_language: Language) -> Pages {
 pub(crate) fn frame<'a>(pages: &'a Pages, language: Language, address: &str) -> Frame<'a> {
     let addresses = Addresses {
         stylesheet: "sealgate.css".into(),
+        console_stylesheet: "sealgate.css".into(),
         script: "sealgate.js".into(),
+        keys_script: "keys.js".into(),
         return_script: "return.js".into(),
         logo: None,
         turkish: address.into(),
@@ -143,6 +145,7 @@ impl Sample {
             created_at: AT,
             updated_at: AT,
             audit_filters: Vec::new(),
+            by_manager: ManagerDecisions::default(),
         }
     }
 
@@ -204,6 +207,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
         email: "",
         keep: None,
         has_password: true,
+        is_name_step: false,
         upstreams: &[],
         local: None,
         upstream_failure: None,
@@ -221,6 +225,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
     let upstreams = &[UpstreamButton { name: "acme", label: client }, UpstreamButton { name: "other", label: person }];
     add("login-upstreams", html(&LoginPage { upstreams, passkey, forgot, ..bare_page(None) }));
     add("login-upstreams-no-passkeys", html(&LoginPage { upstreams, keep: Some(true), ..bare_page(None) }));
+    add("login-name", html(&LoginPage { upstreams, passkey, forgot, is_name_step: true, ..bare_page(None) }));
     for problem in UpstreamProblem::ALL {
         let upstream_failure = Some(UpstreamFailure { label: client, problem });
         let (upstreams, local) = (&upstreams[..1], Some(action));
@@ -315,6 +320,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             action,
             csrf,
             client,
+            logo: (publisher == Publisher::Operator).then_some("/oauth/client-logos/c1?v=x"),
             host: "app.example.com",
             only_on_device: publisher == Publisher::Itself,
             publisher,

@@ -13,7 +13,7 @@ use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::base64url;
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Email, PasswordHash, Subject, User, UserState};
+use sealgate_domain::user::{Email, ManagerDecisions, PasswordHash, Subject, User, UserState};
 use secrecy::SecretString;
 
 /// Password of every user who has one.
@@ -45,6 +45,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        logo: None,
         visible_groups: GroupFilter::default(),
         backchannel_logout: None,
         introspection: None,
@@ -72,6 +73,7 @@ pub(crate) fn person(number: u8, email: &str, name: &str, now: UnixTime) -> User
         created_at: now,
         updated_at: now,
         audit_filters: Vec::new(),
+        by_manager: ManagerDecisions::default(),
     }
 }
 

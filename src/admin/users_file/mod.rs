@@ -199,6 +199,22 @@ impl UsersFile {
         Self { rows: rows.collect(), ..Self::default() }
     }
 
+    /// Returns the name of each user, and the address or username.
+    pub fn names(&self) -> impl Iterator<Item = (String, String)> {
+        let identifier = |row: &UserRow| if row.email.is_empty() { row.username.clone() } else { row.email.clone() };
+        self.rows.iter().map(move |row| (row.name.clone(), identifier(row)))
+    }
+
+    /// Adds an error if the file has more users.
+    #[must_use]
+    pub fn limited_to(mut self, most: usize) -> Self {
+        if let Some(line) = self.rows.get(most).map(|row| row.line) {
+            let fault = format_args!("more than {most} users; split the file, or use sealgate user import");
+            self.faults.push(LineFault::new(line, fault));
+        }
+        self
+    }
+
     /// Returns whether another user fits. Otherwise adds one error.
     fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MAX_USERS;
@@ -233,6 +249,11 @@ const COLUMNS: [&str; 13] = [
 /// Writes the header line with the names of the columns.
 pub fn write_header(to: &mut impl Write) -> io::Result<()> {
     write_fields(to, COLUMNS.into_iter().map(Cow::Borrowed))
+}
+
+/// Writes a user as a line of JSON, as in `sealgate user show --json`.
+pub fn write_line(to: &mut impl Write, user: &UserAnswer) -> io::Result<()> {
+    writeln!(to, "{}", json!(user))
 }
 
 /// Writes a user as a line of CSV.

@@ -295,14 +295,13 @@ impl RequestContext<'_> {
         let (pages, host) = (&self.sealgate.pages, self.host);
         let folder = (host.assets)(&self.sealgate.config);
         let address = |name: &str, version: &str| format!("{folder}{name}?v={version}");
+        let script = |name, version| if host.has_script { address(name, version) } else { String::new() };
         let addresses = Addresses {
             stylesheet: address("style.css", &pages.stylesheet().version),
-            script: if host.has_script { address("script.js", &pages.script().version) } else { String::new() },
-            return_script: if host.has_script {
-                address("return.js", &pages.return_script().version)
-            } else {
-                String::new()
-            },
+            console_stylesheet: address("console.css", &pages.console_stylesheet().version),
+            script: script("script.js", &pages.script().version),
+            keys_script: script("keys.js", &pages.keys_script().version),
+            return_script: script("return.js", &pages.return_script().version),
             logo: pages.logo().map(|logo| address("logo", &logo.version)),
             turkish: (host.in_language)(self, "tr"),
             english: (host.in_language)(self, "en"),

@@ -274,9 +274,19 @@ pub fn stylesheet(pages: &Pages) -> Response {
     Response::cacheable_asset(pages.stylesheet())
 }
 
+/// Creates the response with the stylesheet of the console.
+pub fn console_stylesheet(pages: &Pages) -> Response {
+    Response::cacheable_asset(pages.console_stylesheet())
+}
+
 /// Creates the response with the script of pages.
 pub fn script(pages: &Pages) -> Response {
     Response::cacheable_asset(pages.script())
+}
+
+/// Creates the response with the script for security keys and passkeys.
+pub fn keys_script(pages: &Pages) -> Response {
+    Response::cacheable_asset(pages.keys_script())
 }
 
 /// Creates the response with the script that submits the form to a client (`form_post`).

@@ -400,6 +400,13 @@ impl Factors {
         *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
     }
 
+    /// Ends the link of a reset. The reset state remains.
+    pub fn end_reset_link(&mut self, now: UnixTime) {
+        if let Some(reset) = &mut self.reset {
+            reset.until = reset.until.min(now);
+        }
+    }
+
     /// Returns whether this is the hash of the reset link's secret and the link has not expired.
     pub fn opens_reset(&self, link: &SecretHash, now: UnixTime) -> bool {
         self.reset.as_ref().is_some_and(|reset| reset.link == *link && now < reset.until)

@@ -69,6 +69,8 @@ pub enum BulkSkip {
     NotManaged,
     /// Without the group, the user would be in none of the groups that the user manager manages.
     LastGroup,
+    /// An administrator disabled the user, and a user manager wants to enable them.
+    DisabledByAdministrator,
     /// The rules of the command refused the change, because the user has changed in the meantime.
     Refused,
     /// The server failed before or at this user.
@@ -76,7 +78,7 @@ pub enum BulkSkip {
 }
 
 impl BulkSkip {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Own, "own"),
         (Self::Unchanged, "unchanged"),
         (Self::Directory, "directory"),
@@ -87,6 +89,7 @@ impl BulkSkip {
         (Self::Deleted, "deleted"),
         (Self::NotManaged, "not-managed"),
         (Self::LastGroup, "last-group"),
+        (Self::DisabledByAdministrator, "disabled-by-administrator"),
         (Self::Refused, "refused"),
         (Self::Failed, "failed"),
     ];
@@ -192,6 +195,7 @@ impl Words {
             BulkSkip::Deleted => self.bulk_deleted(),
             BulkSkip::NotManaged => self.bulk_not_managed(),
             BulkSkip::LastGroup => self.bulk_last_group(),
+            BulkSkip::DisabledByAdministrator => self.user_disabled_by_administrator(),
             BulkSkip::Refused => self.bulk_refused(),
             BulkSkip::Failed => self.bulk_failed(),
         }
@@ -202,6 +206,7 @@ impl BulkPage<'_> {
     fn title(&self) -> Markup {
         let t = self.inside.frame.t;
         match self.action {
+            BulkAction::AddToGroup | BulkAction::RemoveFromGroup if self.group.is_empty() => t.bulk_selected(),
             BulkAction::Disable => t.bulk_disable_title(),
             BulkAction::Enable => t.bulk_enable_title(),
             BulkAction::AddToGroup => t.bulk_add_title(self.group),

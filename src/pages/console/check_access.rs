@@ -7,8 +7,9 @@ use crate::words::{Markup, Words};
 
 /// Page with the form of an access check and its result.
 ///
-/// The form sends `csrf`, `url`, `method`, `user`, `level`, `address` and `token`. With the button
-/// `find`, the page lists the users that match `user`; a button of the list sends `choose`.
+/// The form sends `csrf`, `url`, `method`, `user`, `client`, `level`, `address` and `token`. With the
+/// button `find`, the page lists the users that match `user`; a button of the list sends `choose`. The
+/// buttons `find-client` and `choose-client` do the same for clients.
 #[derive(Template)]
 #[template(path = "console/check_access.html")]
 pub struct CheckAccessPage<'a> {
@@ -25,21 +26,25 @@ pub struct CheckForm<'a> {
     pub method: &'a str,
     /// E-mail address, username or `sub`. Empty for a client without credentials.
     pub user: &'a str,
+    /// Identifier of a client that sends the request. Empty for a browser.
+    pub client: &'a str,
     /// Level of the sign-in. Empty for the level that the user must reach.
     pub level: &'a str,
     /// Address of the client. Empty if unknown.
     pub address: &'a str,
     pub fault: Option<CheckField>,
     /// Users that match a search, with the number of all. `None` if no search was made.
-    pub found: Option<(&'a [UserChoice], usize)>,
+    pub found: Option<(&'a [CheckChoice], usize)>,
+    /// Clients that match a search, with the number of all. `None` if no search was made.
+    pub found_clients: Option<(&'a [CheckChoice], usize)>,
 }
 
-/// User that the form can choose.
+/// User or client that the form can choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserChoice {
-    /// E-mail address or username. The form sends it as `choose`.
-    pub sign_in_name: String,
-    /// Full name. May be empty.
+pub struct CheckChoice {
+    /// E-mail address or username of a user, or identifier of a client. The form sends it.
+    pub value: String,
+    /// Name that users see. May be empty.
     pub name: String,
 }
 
@@ -53,8 +58,12 @@ pub enum CheckField {
     User,
     /// No user has this name or address.
     NoUser,
+    /// No client has this identifier.
+    Client,
+    /// The client gets no token in its own name for the application, so the check needs a user.
+    ClientAlone,
     Address,
-    /// There is also a user, or the token is too long.
+    /// There is also a user or a client, or the token is too long.
     Token,
 }
 
@@ -70,6 +79,21 @@ impl CheckForm<'_> {
             Some((choices, total)) if choices.len() < total => t.check_found_some(choices.len() as u64, total as u64),
             Some(_) => t.check_found(),
         }
+    }
+
+    /// Returns the text about the result of a search for clients.
+    pub(super) fn found_clients_words(&self, t: &Words) -> Markup {
+        match self.found_clients {
+            None | Some(([], _)) => t.check_found_no_client(),
+            Some((choices, total)) if choices.len() < total => {
+                t.check_found_some_clients(choices.len() as u64, total as u64)
+            }
+            Some(_) => t.check_found_clients(),
+        }
+    }
+
+    pub(super) fn is_client_wrong(&self) -> bool {
+        matches!(self.fault, Some(CheckField::Client | CheckField::ClientAlone))
     }
 
     pub(super) fn is_user_wrong(&self) -> bool {
@@ -106,6 +130,8 @@ pub struct AccessOutcome {
     pub upstream: Option<(String, String)>,
     /// Name and `sub` of the user.
     pub user: Option<(String, String)>,
+    /// Name and path segment of the client.
+    pub client: Option<(String, String)>,
     pub groups: String,
 }
 

@@ -2,11 +2,14 @@
 
 use askama::Template;
 
+use crate::events::EventLine;
 use crate::inside::{Inside, MenuEntry};
+use crate::security::FactorLine;
 use crate::words::Markup;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::mail::MailKind;
+use sealgate_domain::open_access::OpenAccess;
 
 /// A change in the console that takes effect only after a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub enum GuardedChange {
     DeleteMail(MailKind),
     CreateApiToken,
     RemoveApiToken,
+    CreateRegistrationToken,
+    RevokeRegistrationToken,
 }
 
 /// Part of a change, shown with its values.
@@ -73,6 +78,7 @@ pub enum ConfirmLabel {
     /// Scopes of a token for the admin API.
     ApiScopes,
     ExpiresAt,
+    Registrations,
     ConsentRule,
     TokenLimit,
     Owner,
@@ -85,6 +91,17 @@ pub struct OwnedClients {
     pub listed: Vec<(String, String)>,
     /// Number of all clients.
     pub total: u64,
+}
+
+/// How a user can sign in who gets a console role: what somebody else may have set before.
+#[derive(Debug, Clone, Copy)]
+pub struct PromotedUser<'a> {
+    /// Address, and whether the user has verified it.
+    pub email: Option<(&'a str, bool)>,
+    pub factors: &'a [FactorLine<'a>],
+    pub sessions: &'a [OpenAccess],
+    /// Events about the sign-in data, newest first.
+    pub changes: &'a [EventLine],
 }
 
 /// Page that asks for confirmation of a change. Its form sends the fields of the previous form
@@ -103,6 +120,8 @@ pub struct ConfirmPage<'a> {
     pub new_address: Option<&'a str>,
     /// Parts of the change.
     pub details: &'a [ConfirmDetail],
+    /// User who gets a console role, or further users to manage.
+    pub promoted: Option<PromotedUser<'a>>,
     /// Clients of a user who loses access to the console.
     pub clients: &'a OwnedClients,
     /// Fields of the form that asked for the change, without its CSRF token.
@@ -142,6 +161,7 @@ impl ConfirmPage<'_> {
         match self.change {
             GuardedChange::DeleteMail(_) => MenuEntry::Mail,
             GuardedChange::CreateApiToken | GuardedChange::RemoveApiToken => MenuEntry::ApiTokens,
+            GuardedChange::CreateRegistrationToken | GuardedChange::RevokeRegistrationToken => MenuEntry::Clients,
             _ if self.is_about_client() => MenuEntry::Clients,
             _ => MenuEntry::Users,
         }
@@ -168,6 +188,7 @@ impl ConfirmPage<'_> {
             ConfirmLabel::PostLogoutRedirectUrisAdded => t.confirm_post_logout_added(),
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
             ConfirmLabel::ApiScopes => t.api_token_scopes(),
+            ConfirmLabel::Registrations => t.confirm_registration_token_number(),
             ConfirmLabel::ExpiresAt => t.confirm_api_token_until(),
             ConfirmLabel::ConsentRule => t.client_consent(),
             ConfirmLabel::TokenLimit => t.client_token_limit(),
@@ -205,8 +226,9 @@ impl ConfirmPage<'_> {
             GuardedChange::SetClientRules => t.confirm_client_rules_title(),
             GuardedChange::EndGrants => t.confirm_client_grants_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
-            GuardedChange::CreateApiToken => t.confirm_api_token_title(),
+            GuardedChange::CreateApiToken | GuardedChange::CreateRegistrationToken => t.confirm_api_token_title(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_title(),
+            GuardedChange::RevokeRegistrationToken => t.confirm_registration_token_title(),
         }
     }
 
@@ -248,6 +270,8 @@ impl ConfirmPage<'_> {
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
             GuardedChange::CreateApiToken => t.confirm_api_token_effect(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_effect(),
+            GuardedChange::CreateRegistrationToken => t.confirm_registration_token_effect(),
+            GuardedChange::RevokeRegistrationToken => t.confirm_registration_token_revoke_effect(),
         }
     }
 
@@ -276,8 +300,9 @@ impl ConfirmPage<'_> {
             GuardedChange::UseSecret => t.client_use_secret(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
-            GuardedChange::CreateApiToken => t.api_token_create(),
+            GuardedChange::CreateApiToken | GuardedChange::CreateRegistrationToken => t.api_token_create(),
             GuardedChange::RemoveApiToken => t.api_token_remove(),
+            GuardedChange::RevokeRegistrationToken => t.registration_token_revoke(),
             GuardedChange::EndGrants => t.client_grants_end(),
         }
     }

@@ -27,6 +27,8 @@ pub enum InviteFault {
     },
     /// A group is invalid.
     Groups,
+    /// The users would be in none of the groups that the user manager manages.
+    ManagedGroups,
     /// The server cannot send the mails now.
     NotNow,
 }
@@ -48,6 +50,8 @@ pub struct InvitePage<'a> {
     pub users: &'a str,
     /// The groups as typed, one per line.
     pub groups: &'a str,
+    /// Groups that a user manager can choose.
+    pub managed: &'a [&'a str],
     pub invitation: InvitationForm<'a>,
     pub faults: &'a [InviteLineFault],
 }
@@ -58,7 +62,17 @@ impl InvitePage<'_> {
     }
 
     fn is_wrong_in_users(&self) -> bool {
-        self.faults.iter().any(|fault| !matches!(fault.fault, InviteFault::Groups | InviteFault::NotNow))
+        self.faults
+            .iter()
+            .any(|fault| !matches!(fault.fault, InviteFault::Groups | InviteFault::ManagedGroups | InviteFault::NotNow))
+    }
+
+    fn has_no_managed_group(&self) -> bool {
+        self.faults.iter().any(|fault| fault.fault == InviteFault::ManagedGroups)
+    }
+
+    fn is_member(&self, group: &str) -> bool {
+        self.groups.lines().any(|line| line == group)
     }
 }
 
@@ -95,6 +109,7 @@ impl Words {
             InviteFault::Taken => self.invite_taken(line),
             InviteFault::Repeated { first } => self.invite_repeated(first, line),
             InviteFault::Groups => self.invite_groups_wrong(),
+            InviteFault::ManagedGroups => self.user_managed_wrong(),
             InviteFault::NotNow => self.invite_not_now(),
         }
     }

@@ -9,9 +9,11 @@ mod confirm;
 mod edit_app;
 mod form;
 mod groups;
+mod import;
 mod invite;
 mod mail;
 mod overview;
+mod registration_tokens;
 mod roles;
 mod sections;
 mod settings;
@@ -32,23 +34,28 @@ pub use apps::{
 };
 pub use bulk::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 pub use check_access::{
-    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice,
+    AccessOutcome, CheckAccessPage, CheckChoice, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
 };
 pub use clients::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientTestPage, ClientTestProblem,
     ClientsPage, NewClientPage,
 };
-pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients};
+pub use confirm::{ConfirmDetail, ConfirmLabel, ConfirmPage, GuardedChange, OwnedClients, PromotedUser};
 pub use edit_app::{AppChangePage, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine, EditRulePage};
 pub use form::{ClientFault, ClientField, ClientForm};
 pub use groups::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
+pub use import::{ImportConfirmPage, ImportPage};
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use registration_tokens::{
+    RegistrationTokenFault, RegistrationTokenForm, RegistrationTokenLine, RegistrationTokensPage,
+};
 pub use sections::{AppSection, ClientSection, UserSection};
 pub use settings::{
     ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,
 };
+pub use snippets::Library;
 pub use user_list::{UserFilter, UserLine, UsersPage};
 pub use users::{
     InvitationForm, NewUserPage, ResetState, TypedProfile, TypedUser, UserAppLogins, UserFactors, UserField,

@@ -8,11 +8,18 @@ use super::form::ClientForm;
 use crate::html;
 use sealgate_domain::scope::{Scope, ScopeValue};
 
+/// Client library, server or shell with a code example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Library {
+pub enum Library {
     OpenidClient,
     OidcClientTs,
+    /// Auth.js in Express.
+    Authjs,
     Authlib,
+    SpringBoot,
+    AspnetCore,
+    /// go-oidc with x/oauth2.
+    GoOidc,
     /// `mod_auth_openidc`, for Apache.
     ModAuthOpenidc,
     /// oauth2-proxy.
@@ -23,21 +30,52 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    pub(crate) const ALL: [Self; 7] = [
+    /// All libraries, in the order in which the page lists them.
+    pub const ALL: [Self; 11] = [
         Self::OpenidClient,
         Self::OidcClientTs,
+        Self::Authjs,
         Self::Authlib,
+        Self::SpringBoot,
+        Self::AspnetCore,
+        Self::GoOidc,
         Self::ModAuthOpenidc,
         Self::Oauth2Proxy,
         Self::Openidconnect,
         Self::Curl,
     ];
 
+    /// Returns the library with this value of the query parameter `library`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|library| library.as_str() == text)
+    }
+
+    /// Returns the value of the query parameter `library`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenidClient => "openid-client",
+            Self::OidcClientTs => "oidc-client-ts",
+            Self::Authjs => "authjs",
+            Self::Authlib => "authlib",
+            Self::SpringBoot => "spring-boot",
+            Self::AspnetCore => "aspnet-core",
+            Self::GoOidc => "go-oidc",
+            Self::ModAuthOpenidc => "mod_auth_openidc",
+            Self::Oauth2Proxy => "oauth2-proxy",
+            Self::Openidconnect => "openidconnect",
+            Self::Curl => "curl",
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OpenidClient => "openid-client (Node)",
             Self::OidcClientTs => "oidc-client-ts (browser)",
+            Self::Authjs => "Auth.js (Node)",
             Self::Authlib => "Authlib (Python)",
+            Self::SpringBoot => "Spring Boot (Java)",
+            Self::AspnetCore => "ASP.NET Core",
+            Self::GoOidc => "go-oidc (Go)",
             Self::ModAuthOpenidc => "mod_auth_openidc (Apache)",
             Self::Oauth2Proxy => "oauth2-proxy",
             Self::Openidconnect => "openidconnect (Rust)",
@@ -49,35 +87,45 @@ impl Library {
         let text = match self {
             Self::OpenidClient => html(&OpenidClient { values }),
             Self::OidcClientTs => html(&OidcClientTs { values }),
+            Self::Authjs => html(&Authjs { values }),
             Self::Authlib => html(&Authlib { values }),
+            Self::SpringBoot => html(&SpringBoot { values }),
+            Self::AspnetCore => html(&AspnetCore { values }),
+            Self::GoOidc => html(&GoOidc { values }),
             Self::ModAuthOpenidc => html(&ModAuthOpenidc { values }),
             Self::Oauth2Proxy => html(&Oauth2Proxy { values }),
             Self::Openidconnect => html(&Openidconnect { values }),
             Self::Curl => html(&Curl { values }),
         };
-        Snippet { name: self.name(), id: format!("snippet-{self:?}").to_ascii_lowercase(), text }
+        Snippet { library: self, id: format!("snippet-{self:?}").to_ascii_lowercase(), text }
     }
 
     /// Returns whether the library supports this client type. Libraries in browsers have no secret,
     /// and libraries on servers have one.
-    fn fits(self, public: bool) -> bool {
+    pub(super) fn fits(self, public: bool) -> bool {
         match self {
-            Self::OpenidClient | Self::Openidconnect | Self::Curl => true,
+            Self::OpenidClient | Self::Openidconnect | Self::GoOidc | Self::Curl => true,
             Self::OidcClientTs => public,
-            Self::Authlib | Self::ModAuthOpenidc | Self::Oauth2Proxy => !public,
+            Self::Authjs
+            | Self::Authlib
+            | Self::SpringBoot
+            | Self::AspnetCore
+            | Self::ModAuthOpenidc
+            | Self::Oauth2Proxy => !public,
         }
     }
 }
 
 pub(super) struct Snippet {
-    pub(super) name: &'static str,
+    pub(super) library: Library,
     pub(super) id: String,
     pub(super) text: String,
 }
 
 impl Snippet {
-    /// Returns the snippets for all libraries that support the client type.
-    pub(super) fn all(issuer: &str, id: &str, form: &ClientForm) -> Vec<Self> {
+    /// Returns the snippet for a library. If the library does not support the client type, returns
+    /// the snippet for the first one that does.
+    pub(super) fn new(library: Option<Library>, issuer: &str, id: &str, form: &ClientForm) -> Self {
         let first = |uris: &str| uris.lines().next().unwrap_or_default().to_owned();
         let values = Values {
             issuer,
@@ -88,11 +136,7 @@ impl Snippet {
             public: form.public,
             in_body: form.secret_in_body,
         };
-        Library::ALL
-            .into_iter()
-            .filter(|library| library.fits(form.public))
-            .map(|library| library.filled(&values))
-            .collect()
+        library.filter(|library| library.fits(form.public)).unwrap_or(Library::OpenidClient).filled(&values)
     }
 }
 
@@ -120,9 +164,35 @@ impl Values<'_> {
         url::form_urlencoded::byte_serialize(self.redirect_uri.as_bytes()).collect()
     }
 
+    /// Returns the scope as a list in YAML.
+    fn scope_list(&self) -> String {
+        self.scope.replace(' ', ", ")
+    }
+
+    fn redirect_origin(&self) -> &str {
+        split_path(&self.redirect_uri).0
+    }
+
+    fn redirect_path(&self) -> &str {
+        split_path(&self.redirect_uri).1
+    }
+
+    fn logout_path(&self) -> &str {
+        split_path(&self.logout_uri).1
+    }
+
     fn encoded_scope(&self) -> String {
         url::form_urlencoded::byte_serialize(self.scope.as_bytes()).collect()
     }
+}
+
+/// Splits a URI into the origin and the path without the query. The path is at least a slash.
+fn split_path(uri: &str) -> (&str, &str) {
+    let start = uri.find("://").map_or(0, |scheme| scheme + 3);
+    let path = uri.get(start..).and_then(|rest| rest.find('/')).map_or(uri.len(), |slash| start + slash);
+    let (origin, rest) = uri.split_at(path);
+    let path = rest.split('?').next().unwrap_or_default();
+    (origin, if path.is_empty() { "/" } else { path })
 }
 
 #[derive(Template)]
@@ -164,5 +234,29 @@ struct Openidconnect<'a> {
 #[derive(Template)]
 #[template(path = "snippets/curl.txt")]
 struct Curl<'a> {
+    values: &'a Values<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "snippets/authjs.txt")]
+struct Authjs<'a> {
+    values: &'a Values<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "snippets/spring-boot.txt")]
+struct SpringBoot<'a> {
+    values: &'a Values<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "snippets/aspnet-core.txt")]
+struct AspnetCore<'a> {
+    values: &'a Values<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "snippets/go-oidc.txt")]
+struct GoOidc<'a> {
     values: &'a Values<'a>,
 }

@@ -230,6 +230,11 @@ pub enum ResetState {
 }
 
 impl UserPage<'_> {
+    /// Returns whether the user of the page may enable the user.
+    fn may_enable(&self) -> bool {
+        self.inside.is_for_administrators() || self.user.may_be_enabled_by_manager()
+    }
+
     /// Returns the sections of the menu.
     fn sections(&self) -> impl Iterator<Item = UserSection> {
         UserSection::ALL.into_iter().filter(|section| self.may_change || *section != UserSection::Danger)

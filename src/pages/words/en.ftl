@@ -18,6 +18,7 @@ login-lead = Use your <bdi>{ $operator }</bdi> account.
 login-lead-client = Use your <bdi>{ $operator }</bdi> account to continue to <bdi>{ $client }</bdi>.
 login-email = Email address or username
 login-password = Password
+login-show = Show
 login-show-password = Show password
 login-caps-lock = Caps Lock is on.
 login-keep = Keep me signed in on this device
@@ -36,8 +37,7 @@ login-throttled-minutes =
         [one] Too many sign-in attempts. Wait one minute and try again. Each wrong attempt makes the next wait longer.
        *[other] Too many sign-in attempts. Wait { $minutes } minutes and try again. Each wrong attempt makes the next wait longer.
     }
-login-forgot = Forgot?
-login-forgot-label = Forgot? Reset your password
+login-forgot = Forgot password?
 login-create-account = No account? Create one
 login-or = or
 login-wrong-credentials-reset = Incorrect email address, username or password. Check them and try again. If you have forgotten your password, reset it below.
@@ -827,6 +827,19 @@ endpoint-logout = Logout endpoint
 client-connect = Connect
 client-secrets-and-keys = Secrets and keys
 client-rules = Approval and rules
+client-logo = Logo
+client-logo-lead = Users see the logo in the list of applications with access to their account and, if the client is approved, on the consent page.
+client-logo-approval = A new logo ends the approval of the client. An administrator can approve the client again.
+client-logo-current = Current logo
+client-logo-file = Picture
+client-logo-hint = PNG, JPEG or WebP, at most 32 KiB, 16 to 1024 pixels wide and high. Square pictures look best.
+client-logo-save = Upload
+client-logo-remove = Remove the logo
+client-logo-missing = Choose a file.
+client-logo-large = The file has more than 32 KiB. Choose a smaller picture.
+client-logo-format = The file is no PNG, JPEG or WebP picture.
+client-logo-animated = The picture is animated. Choose one that is not.
+client-logo-pixels = The picture has { $width } × { $height } pixels. A logo has 16 to 1024 pixels in each direction.
 client-grants = Access given by users
 client-grants-none = No user has given this client access at present.
 client-grants-lead = Ending an access withdraws the user’s consent too, so the client asks again.
@@ -863,6 +876,7 @@ done-user = The changes were saved.
 done-user-revoked = All sessions and tokens of this user were ended.
 done-user-invited = The invitation was sent.
 done-users-invited = The invitations were sent.
+done-users-imported = The users were imported.
 done-user-deleted = The user was deleted.
 done-users = The selected users were changed.
 done-user-reset-link-sent = A link to set a new password was sent.
@@ -1070,6 +1084,7 @@ bulk-unknown = No one has this email address or username.
 bulk-deleted = The user was deleted in the meantime.
 bulk-not-managed = You do not manage this user.
 bulk-last-group = This is the only group of the user that you manage.
+user-disabled-by-administrator = An administrator disabled this user. Only an administrator can enable them.
 bulk-refused = The change is not possible, because the user has changed in the meantime.
 bulk-failed = Not changed, because the server failed. Try again.
 bulk-result-title = Result of the change
@@ -1085,6 +1100,7 @@ bulk-add-admin = Members of this group can see and change everything in the cons
 bulk-add-auditor = Members of this group can see everything in the console, other accounts included.
 bulk-add-manager = Members of this group can manage the users of other groups in the console.
 bulk-add-developer = Members of this group can register clients in the console.
+bulk-promotion = Sessions, application passwords, access of applications and links of users who get a role end at once. Their passwords and two-factor methods stay: check them on the page of each user first.
 bulk-remove-title = Remove these users from <bdi>{ $group }</bdi>?
 bulk-remove-effect = They lose the access that only this group gives, at once.
 bulk-revoke-title = End all sessions and access of these users?
@@ -1157,6 +1173,29 @@ invite-count =
     }
 invite-app = Application to go to afterwards
 invite-send = Send invitations
+import-title = Import users
+import-file = CSV file
+import-file-wrong = The file is not UTF-8. Save it as UTF-8 and choose it again.
+import-csv = Content of the file
+import-csv-hint = CSV with at most { $most } users. The first line names the columns: name, email or username, and any of groups, password_hash, email_verified, phone_number and state.
+import-hint = Nothing is written yet. The next page lists the users.
+import-problem = Nobody was imported. Correct the list and submit it again.
+import-confirm-title = Import these users?
+import-effect = The users are added with the password hashes of the list. No message is sent.
+import-count =
+    { $count ->
+        [one] One user is imported
+       *[other] { $count } users are imported
+    }
+import-more = And { $count } more.
+import-without-password =
+    { $count ->
+        [one] One user has no password and cannot sign in until you send an invitation.
+       *[other] { $count } users have no password and cannot sign in until you send invitations.
+    }
+import-disabled = Disabled users: { $count }
+import-now = Import
+users-export = Export all users:
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.
@@ -1251,6 +1290,12 @@ confirm-role-auditor = The user will be able to see everything in the console, o
 confirm-role-manager = The user will be able to manage the users of other groups in the console.
 confirm-role-developer = The user will be able to register clients in the console.
 confirm-role-none = The user will not be able to use the console.
+confirm-promotion = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. The password and the two-factor methods stay. Someone else may know or have set them: check the lists below, and generate a new password or remove the methods first if in doubt.
+confirm-promotion-verified = verified
+confirm-promotion-unverified = not verified
+confirm-promotion-no-sessions = The user is not signed in.
+confirm-promotion-changes = Changes of sign-in data in the audit log
+confirm-promotion-no-changes = The audit log has none.
 confirm-add-title = Add a user with a console role?
 confirm-client-disable-title = Disable this client?
 confirm-client-disable-effect = The client is refused everywhere, and its tokens stop working at once.
@@ -1349,7 +1394,7 @@ audit-older = Older events
 audit-pages = Pages of the audit log
 event-subject-id = User ID
 event-party-id = Client or application ID
-event-name = Name in the log
+event-name = In the log
 audit-of-person = Audit log for this user
 audit-of-client = Audit log for this client
 event-subject = User
@@ -1422,6 +1467,8 @@ event-logout-not-accepted = Client did not accept a sign-out
 event-configuration-reloaded = Configuration reloaded
 event-api-token-created = API token created
 event-api-token-revoked = API token removed
+event-registration-token-created = Registration token created
+event-registration-token-revoked = Registration token revoked
 event-app-changed = Application changed
 
 # Details of an event in the audit log, if the detail is one of the program's own words.
@@ -1735,21 +1782,29 @@ check-user = User
 check-user-hint = Email address, username or ID. Leave it empty for a request without a sign-in.
 check-user-wrong = Enter an email address, a username or an ID.
 check-user-none = There is no such user.
+check-client = Client (optional)
+check-client-hint = Client ID. Checks a token with every scope that the client may request: the user’s, or its own without a user.
+check-client-none = No client has this ID.
+check-client-alone = The client gets no tokens in its own name for this application. Enter a user too.
 check-level = Sign-in level
 check-level-required = As required of the user
 check-address = Client’s IP address
 check-address-hint = For rules with networks.
 check-address-wrong = Enter an IP address, such as 192.0.2.7.
 check-token = Access token (optional)
-check-token-hint = Instead of a user, for requests of clients. The signature is not checked, and the token is not stored.
+check-token-hint = Instead of a user and a client. The signature is not checked, and the token is not stored.
 check-claim = Claim
 check-audience = Audience of the token
 check-submit = Check
 check-find = Find the user
+check-find-client = Find the client
+check-found-clients = Choose a client:
+check-found-some-clients = { $count } of { $total } clients. Type more letters, or choose a client:
+check-found-no-client = No client matches. Type a part of the name or the ID.
 check-found = Choose a user:
 check-found-some = { $count } of { $total } users. Type more letters, or choose a user:
 check-found-none = No user matches. Type a part of the name, the email address or the username.
-check-choose = Choose { $user }
+check-choose = Choose { $name }
 check-choose-short = Choose
 check-again = Check another request
 check-allowed = Allowed
@@ -1887,6 +1942,29 @@ confirm-api-token-until = Expires
 confirm-api-token-remove-title = Remove this token?
 confirm-api-token-remove-effect = Programs that use the token stop working at once.
 done-api-token-removed = The token was removed.
+
+## Tokens that register clients
+
+registration-tokens-title = Registration tokens
+registration-tokens-lead = A program that has a token registers clients at this address (RFC 7591). An administrator approves them.
+registration-tokens-off = The configuration does not accept tokens: registration.mode is not token.
+registration-tokens-none = There are no registration tokens.
+registration-tokens-full = There are too many registration tokens. Revoke one first.
+registration-token-usable = Usable
+registration-token-used-up = Used up
+# $used, $total (number): clients
+registration-token-uses = { $used } of { $total } clients registered
+registration-token-name-hint = The program or the team that registers clients.
+registration-token-number = Clients that it registers
+registration-token-revoke = Revoke
+# $name: name of the token
+registration-token-revoke-named = Revoke { $name }
+confirm-registration-token-effect = Every program that has the token can register this number of clients. Users can sign in to these clients, and give them access with their consent. The token is shown to you once.
+confirm-registration-token-title = Revoke this token?
+confirm-registration-token-revoke-effect = The token registers no more clients. The clients that it has registered stay.
+confirm-registration-token-number = Clients
+done-registration-token-revoked = The token was revoked.
+
 ## Settings and reload
 
 settings-file = Configuration file
@@ -1953,6 +2031,7 @@ limits-none = No limit
 keys-plan-of = Show the plan for { $algorithm }
 keys-plan-algorithm = Keys for { $algorithm }:
 event-audit-exported = Audit log exported
+event-users-exported = List of users exported
 audit-filters = Saved filters
 audit-filter-name = Name for this filter
 audit-filter-save = Save
@@ -1966,6 +2045,11 @@ audit-live-over = The live view has ended. Start it again if you still need it.
 done-filter-saved = The filter was saved.
 done-filter-deleted = The filter was deleted.
 overview-clock = No time service synchronizes the clock. Install and start chrony or systemd-timesyncd: tokens and codes depend on the clock.
+overview-clock-differs = The database’s clock and this machine’s differ by { $difference } ms. Synchronize both. From two seconds on, this node refuses requests.
+overview-token-slow = A signature of the token takes { $mean } ms on average. Check the device and its network. More hsm.sessions help if the device works in parallel.
+overview-file-exposed = Other users of the machine have access to <code>{ $file }</code>. Run sealgate doctor, which shows the right mode.
+overview-few-descriptors = The server has { $open } files and connections open and may open { $most }. Raise LimitNOFILE= of the unit, or lower server.max_connections.
+overview-mail-server = The mail server <code>{ $server }</code> accepts no connections, so messages are delayed. Check mail.host, mail.port and the firewall.
 overview-read-only = The store is on a read-only file system. See the kernel’s log, stop the server and run fsck.
 overview-disk-full = The store’s disk is full, so no one can sign in. Free some space.
 overview-disk-low = Only { $size } MiB are free on the store’s disk. Free some space.

@@ -324,6 +324,8 @@ fn read(call: &Call<'_>, replaces: bool) -> Result<ClientSettings, ApiProblem> {
     };
     let flag = |name| body.flag(name).map(Option::unwrap_or_default).or_else(|| replaces.then_some(false));
     let settings = ClientSettings {
+        // The API has no files.
+        logo: None,
         name: body.some_text("client_name").map(str::to_owned),
         client_type: body.some_text("client_type").map(|name| match name {
             "public" => ClientType::Public,

@@ -16,11 +16,13 @@ use sealgate_pages::console::{AppSection, BulkAction, ClientSection, UserSection
 pub(super) enum Action {
     AddUser,
     InviteUsers,
+    ImportUsers,
     User(UserAction),
     Bulk(BulkAction),
     Group(GroupAction),
     RegisterClient,
     Client(ClientAction),
+    ClientLogo(ClientLogoAction),
     ClientTest(ClientTestAction),
     RotateKey,
     Mail(MailAction),
@@ -31,6 +33,7 @@ pub(super) enum Action {
     CheckNewApp,
     CheckAccess,
     ApiToken(ApiTokenAction),
+    RegistrationToken(RegistrationTokenAction),
     /// Reloads the configuration.
     Reload,
     Audit(AuditAction),
@@ -99,6 +102,13 @@ pub(super) enum ClientAction {
     Delete,
 }
 
+/// Action on the page of a client's logo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientLogoAction {
+    Set,
+    Remove,
+}
+
 /// Action on the pages that change an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditAppAction {
@@ -133,6 +143,13 @@ pub(super) enum ApiTokenAction {
     Remove,
 }
 
+/// Action on the page of registration tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RegistrationTokenAction {
+    Create,
+    Revoke,
+}
+
 /// What an action requires in addition to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
@@ -155,11 +172,13 @@ impl Action {
         let action = match area {
             Area::NewUser => Some(Self::AddUser),
             Area::Invite => Some(Self::InviteUsers),
+            Area::Import => Some(Self::ImportUsers),
             Area::User => Some(Self::User(UserAction::read(form)?)),
             Area::Bulk => form.one("action")?.and_then(BulkAction::parse).map(Self::Bulk),
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
             Area::NewClient => Some(Self::RegisterClient),
             Area::Client => Some(Self::Client(ClientAction::read(form)?)),
+            Area::ClientSection(ClientSection::Logo) => Some(Self::ClientLogo(ClientLogoAction::read(form)?)),
             Area::ClientTest => Some(Self::ClientTest(ClientTestAction::read(form)?)),
             Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
@@ -169,6 +188,7 @@ impl Action {
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
+            Area::RegistrationTokens => Some(Self::RegistrationToken(RegistrationTokenAction::read(form)?)),
             Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
             Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
@@ -177,6 +197,7 @@ impl Action {
             | Area::ClientTestCallback
             | Area::Users
             | Area::UserSection(_)
+            | Area::UsersExport
             | Area::Groups
             | Area::MailTemplates
             | Area::Apps
@@ -192,12 +213,14 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved. Users save their own filters.
+            // a mailed link. A queued message was already approved. Users save their own filters. A logo changes no
+            // access, and a developer's new logo ends the approval.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
             | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::ClientLogo(ClientLogoAction::Set | ClientLogoAction::Remove)
             | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
@@ -229,6 +252,7 @@ impl Action {
                 | BulkAction::Revoke
                 | BulkAction::InviteAgain,
             )
+            | Self::ImportUsers
             | Self::InviteUsers
             | Self::Group(GroupAction::Rename | GroupAction::Delete)
             | Self::Client(
@@ -251,7 +275,10 @@ impl Action {
             | Self::AddApp
             | Self::Reload
             | Self::Mail(Mail::Delete)
-            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
+            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove)
+            | Self::RegistrationToken(RegistrationTokenAction::Create | RegistrationTokenAction::Revoke) => {
+                Guard::Confirmation
+            }
         }
     }
 
@@ -273,8 +300,10 @@ impl Action {
                 | Client::Enable
                 | Client::Delete,
             )
+            | Self::ClientLogo(_)
             | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
             Self::AddUser
+            | Self::InviteUsers
             | Self::User(
                 User::Save
                 | User::SaveProfile
@@ -304,7 +333,8 @@ impl Action {
             )
             // A deletion cannot be undone.
             | Self::User(User::Delete | User::SetAppLogin)
-            | Self::InviteUsers
+            // An import sets password hashes and verified addresses.
+            | Self::ImportUsers
             | Self::Group(_)
             | Self::RotateKey
             | Self::Reload
@@ -314,7 +344,8 @@ impl Action {
             | Self::EditApp(_)
             | Self::AddApp
             | Self::CheckNewApp
-            | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
+            | Self::ApiToken(_)
+            | Self::RegistrationToken(_) => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
@@ -420,6 +451,13 @@ impl ClientAction {
     }
 }
 
+impl ClientLogoAction {
+    /// Reads the action of a form on the page of a client's logo.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("set", Self::Set), ("remove", Self::Remove)])
+    }
+}
+
 impl EditAppAction {
     /// Reads the action of a form on the pages that change an application.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
@@ -444,6 +482,13 @@ impl ApiTokenAction {
     /// Reads the action of a form on the page of tokens for the admin API.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("create", Self::Create), ("remove", Self::Remove)])
+    }
+}
+
+impl RegistrationTokenAction {
+    /// Reads the action of a form on the page of registration tokens.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("create", Self::Create), ("revoke", Self::Revoke)])
     }
 }
 

@@ -1,21 +1,22 @@
 //! `/console/audit/export`: the selected audit events as a file, of any number.
 //!
 //! A task reads a part of the log at a time, and waits until the client has received it. It holds no
-//! snapshot of the store in between. The export stops at [`EXPORT_TIMEOUT`], and when the session
-//! ends or the user loses the role; the client then receives an incomplete body.
+//! snapshot of the store in between. The export stops at [`EXPORT_TIMEOUT`], when the client reads too
+//! slowly, and when the session ends or the user loses the role; the client then receives an incomplete
+//! body.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{Method, StatusCode};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::audit::AuditInput;
 use crate::console::ConsoleUser;
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit;
+use sealgate_core::exports::ExportPlace;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -35,25 +36,33 @@ const EVENTS_PER_PART: usize = 500;
 /// 80 MiB.
 const EXPORT_TIMEOUT: Duration = Duration::from_mins(15);
 
+/// Maximum time until the client has received a part, so that it needs about 7 KiB/s.
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Maximum length of the filter in the audit event, in bytes.
 const MAX_DETAIL_BYTES: usize = 300;
 
 /// Format of an exported file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ExportFormat {
+pub(super) enum ExportFormat {
     Csv,
     Ndjson,
 }
 
 impl ExportFormat {
-    fn extension(self) -> &'static str {
+    /// Parses the name in queries.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        [Self::Csv, Self::Ndjson].into_iter().find(|format| format.extension() == name)
+    }
+
+    pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Csv => "csv",
             Self::Ndjson => "ndjson",
         }
     }
 
-    fn media_type(self) -> &'static str {
+    pub(super) fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8",
             Self::Ndjson => "application/x-ndjson",
@@ -67,11 +76,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
     let query = ctx.query()?;
-    let format = match query.one("format")? {
-        Some("csv") => ExportFormat::Csv,
-        Some("ndjson") => ExportFormat::Ndjson,
-        _ => return Err(Failure::page(Problem::InvalidRequest)),
-    };
+    let format = query.one("format")?.and_then(ExportFormat::parse);
+    let format = format.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = AuditInput::read(&query)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     let file = format!("attachment; filename=\"audit.{}\"", format.extension());
@@ -80,7 +86,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }
-    let permit = ctx.sealgate.exports.clone().try_acquire_owned().map_err(|_| Failure::Unavailable)?;
+    let place = ctx.sealgate.exports.begin(console_user.visitor.user.sub).ok_or(Failure::Unavailable)?;
     let mut detail = format!("{} {}", format.extension(), typed.query().finish());
     detail.truncate(detail.floor_char_boundary(MAX_DETAIL_BYTES));
     let event = console_user.event(ctx, AuditKind::AuditExported).with_detail(detail);
@@ -95,10 +101,18 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         user: console_user.visitor.user.sub,
         format,
         filter,
-        _permit: permit,
+        _place: place,
     };
     tokio::spawn(export.run(sender));
     Ok(response.stream(stream))
+}
+
+/// Sends a part. Returns whether the client takes it in time.
+pub(super) async fn deliver(sender: &BodySender, part: Vec<u8>) -> bool {
+    timeout(PART_TIMEOUT, sender.send(Bytes::from(part))).await.unwrap_or_else(|_| {
+        tracing::warn!("an export is incomplete: the client reads too slowly");
+        false
+    })
 }
 
 struct Export {
@@ -109,13 +123,16 @@ struct Export {
     format: ExportFormat,
     /// `None` if no event can match.
     filter: Option<AuditFilter>,
-    _permit: OwnedSemaphorePermit,
+    _place: ExportPlace,
 }
 
 impl Export {
     async fn run(self, sender: BodySender) {
         match timeout(EXPORT_TIMEOUT, self.send(&sender)).await {
-            Ok(Ok(true)) => sender.end().await,
+            // The last part may still be unread.
+            Ok(Ok(true)) => {
+                let _ = timeout(PART_TIMEOUT, sender.end()).await;
+            }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "an export of the audit log is incomplete"),
             Err(_) => tracing::warn!("an export of the audit log took too long and is incomplete"),
@@ -142,7 +159,7 @@ impl Export {
                     ExportFormat::Ndjson => audit::write_line(&mut part, &event),
                 };
             }
-            if !part.is_empty() && !sender.send(Bytes::from(std::mem::take(&mut part))).await {
+            if !part.is_empty() && !deliver(sender, std::mem::take(&mut part)).await {
                 return Ok(false);
             }
             after = page.next;
@@ -150,21 +167,28 @@ impl Export {
                 return Ok(true);
             }
         }
-        Ok(part.is_empty() || sender.send(part.into()).await)
+        Ok(part.is_empty() || deliver(sender, part).await)
     }
 
     /// Returns whether the user may still read the log: the session and the role exist.
     async fn is_permitted(&self) -> Result<bool, StoreError> {
-        let (store, Sealgate { clock, in_effect, .. }) = (&self.store, &self.sealgate);
-        let config = in_effect.load();
-        let Some(session) = store.session(self.session).await? else { return Ok(false) };
-        let session = session.value.in_effect(clock.now(), config.sessions.keep_signed_in);
-        if !session.is_some_and(|session| session.sign_ins.iter().any(|sign_in| sign_in.subject == self.user)) {
-            return Ok(false);
-        }
-        let Some(user) = store.user(self.user).await?.filter(User::is_enabled) else {
-            return Ok(false);
-        };
-        Ok(config.console.roles_of(&user).has_any(ConsoleRoles::READERS))
+        let user = signed_in_user(&self.sealgate, &self.store, self.session, self.user).await?;
+        let config = self.sealgate.in_effect.load();
+        Ok(user.is_some_and(|user| config.console.roles_of(&user).has_any(ConsoleRoles::READERS)))
     }
+}
+
+/// Returns the user if they are enabled and signed in in this session.
+pub(super) async fn signed_in_user(
+    sealgate: &Sealgate,
+    store: &Store,
+    session: SessionId,
+    user: Subject,
+) -> Result<Option<User>, StoreError> {
+    let keep = sealgate.in_effect.load().sessions.keep_signed_in;
+    let session = store.session(session).await?.and_then(|session| session.value.in_effect(sealgate.clock.now(), keep));
+    if session.is_none_or(|session| session.sign_in_of(user).is_none()) {
+        return Ok(None);
+    }
+    Ok(store.user(user).await?.filter(User::is_enabled))
 }

@@ -271,6 +271,9 @@ impl Plan {
         match self.action {
             BulkAction::Disable | BulkAction::Revoke if own => Some(BulkSkip::Own),
             BulkAction::Disable => (!user.is_enabled()).then_some(BulkSkip::Unchanged),
+            BulkAction::Enable if !console_user.is_administrator() && !user.may_be_enabled_by_manager() => {
+                Some(BulkSkip::DisabledByAdministrator)
+            }
             BulkAction::Enable => user.is_enabled().then_some(BulkSkip::Unchanged),
             BulkAction::Revoke => None,
             BulkAction::AddToGroup if is_local_member => Some(BulkSkip::Unchanged),

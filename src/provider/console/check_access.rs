@@ -12,21 +12,27 @@ use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
+use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::oauth::params::Params;
-use sealgate_domain::user::User;
+use sealgate_domain::user::{User, plain_letters};
 use sealgate_domain::user_list::{UserList, UserQuery};
-use sealgate_gateway::{Asker, ExplainedToken, Explanation, explain};
+use sealgate_gateway::{Asker, ClientToken, ExplainedToken, Explanation, explain};
 use sealgate_pages::console::{
-    AccessOutcome, CheckAccessPage, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin, UserChoice, UserLine,
+    AccessOutcome, CheckAccessPage, CheckChoice, CheckField, CheckForm, CheckNote, CheckedHeader, CheckedLogin,
+    UserLine,
 };
 use sealgate_pages::html;
 use sealgate_store::StoreError;
 
-/// Path of the page. The query parameters `url` and `user` fill in the form.
+/// Path of the page. The query parameters `url`, `user` and `client` fill in the form.
 pub(super) const PAGE: &str = "/console/check";
 
-/// Maximum number of users that a search shows.
+/// Maximum number of users or clients that a search shows.
 const MAX_CHOICES: usize = 10;
+
+/// Number of clients per read of a search, and maximum number of reads.
+const CLIENTS_PER_READ: usize = 200;
+const MAX_READS: usize = 25;
 
 /// Maximum length of a search text, in characters.
 const MAX_SEARCH_LENGTH: usize = 200;
@@ -45,6 +51,15 @@ pub(super) async fn check_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
         if let Some(chosen) = form.one("choose")? {
             chosen.clone_into(&mut input.user);
             return Ok(show(ctx, console_user, &input, None, None));
+        }
+        if let Some(chosen) = form.one("choose-client")? {
+            chosen.clone_into(&mut input.client);
+            return Ok(show(ctx, console_user, &input, None, None));
+        }
+        if form.has("find-client") {
+            let (choices, total) = find_clients(ctx, &input.client).await?;
+            let form = CheckForm { found_clients: Some((&choices, total)), ..input.form(None) };
+            return Ok(show_form(ctx, console_user, &form, None));
         }
         if form.has("find") {
             let (choices, total) = find_users(ctx, &input.user).await?;
@@ -68,6 +83,7 @@ struct Input {
     url: String,
     method: String,
     user: String,
+    client: String,
     level: String,
     address: String,
     /// Access token of the request. Its signature is not checked, and no page shows it.
@@ -82,6 +98,7 @@ impl Input {
             url: text("url")?,
             method: if method.is_empty() { "GET".to_owned() } else { method },
             user: text("user")?,
+            client: text("client")?,
             level: text("level")?,
             address: text("address")?,
             token: text("token")?,
@@ -89,8 +106,8 @@ impl Input {
     }
 
     fn form(&self, fault: Option<CheckField>) -> CheckForm<'_> {
-        let Self { url, method, user, level, address, .. } = self;
-        CheckForm { url, method, user, level, address, fault, found: None }
+        let Self { url, method, user, client, level, address, .. } = self;
+        CheckForm { url, method, user, client, level, address, fault, found: None, found_clients: None }
     }
 }
 
@@ -115,16 +132,41 @@ fn show_form(
 }
 
 /// Returns the first users that match the text, and the number of all.
-async fn find_users(ctx: &RequestContext<'_>, text: &str) -> Result<(Vec<UserChoice>, usize), Failure> {
+async fn find_users(ctx: &RequestContext<'_>, text: &str) -> Result<(Vec<CheckChoice>, usize), Failure> {
     let search: String = text.chars().take(MAX_SEARCH_LENGTH).collect();
     let query = UserQuery { search, limit: MAX_CHOICES, ..UserQuery::default() };
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     let now = ctx.now;
     let selection = list.with(move |list: &UserList| list.select(&query, now)).await?;
     let lines = user_list::lines(ctx, &selection.users).await?;
-    let choice =
-        |line: UserLine| UserChoice { sign_in_name: line.user.sign_in_name().to_owned(), name: line.user.name };
+    let choice = |line: UserLine| CheckChoice { value: line.user.sign_in_name().to_owned(), name: line.user.name };
     Ok((lines.into_iter().map(choice).collect(), selection.total))
+}
+
+/// Returns the first clients whose name or identifier contains each word of the text, and the number
+/// of all.
+async fn find_clients(ctx: &RequestContext<'_>, text: &str) -> Result<(Vec<CheckChoice>, usize), Failure> {
+    let search = plain_letters(&text.chars().take(MAX_SEARCH_LENGTH).collect::<String>());
+    let matches = |client: &Client| {
+        let names = [plain_letters(&client.name), plain_letters(client.id.as_str())];
+        !client.is_of_gateway() && search.split_whitespace().all(|word| names.iter().any(|name| name.contains(word)))
+    };
+    let (mut choices, mut total, mut after) = (Vec::new(), 0, None::<ClientId>);
+    for _ in 0..MAX_READS {
+        let step = ctx.sealgate.store.clients(after.as_ref(), CLIENTS_PER_READ).await?;
+        let is_last = step.len() < CLIENTS_PER_READ;
+        after = step.last().map(|client| client.id.clone());
+        for client in step.into_iter().filter(matches) {
+            total += 1;
+            if choices.len() < MAX_CHOICES {
+                choices.push(CheckChoice { value: client.id.to_string(), name: client.name });
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok((choices, total))
 }
 
 /// Explains the request, or returns the field with an error.
@@ -152,15 +194,30 @@ async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<AccessO
             },
         },
     };
-    if !input.token.is_empty() && (user.is_some() || input.token.len() > MAX_TOKEN_LENGTH) {
+    let client = match input.client.as_str() {
+        "" => None,
+        text => match client_of(ctx, text).await? {
+            Some(client) => Some(client),
+            None => return Ok(Err(CheckField::Client)),
+        },
+    };
+    let is_other = user.is_some() || client.is_some();
+    if !input.token.is_empty() && (is_other || input.token.len() > MAX_TOKEN_LENGTH) {
         return Ok(Err(CheckField::Token));
     }
-    let (asker, invalid) = match &user {
-        // A disabled user has no session.
-        Some(user) if user.is_enabled() => {
-            (Asker::User(Box::new(user.clone()), AssuranceLevel::parse(&input.level)), None)
+    let level = AssuranceLevel::parse(&input.level);
+    let (asker, invalid) = match (&user, &client) {
+        (user, Some(client)) => {
+            let user = user.as_ref().map(|user| (user, level));
+            match ClientToken::of_client(&ctx.sealgate.config, client, user, &input.url, ctx.now) {
+                ClientToken::Widest(asker) => (asker, None),
+                ClientToken::Refused(claim) => (Asker::Anonymous, Some(Some(claim))),
+                ClientToken::NotInItsOwnName => return Ok(Err(CheckField::ClientAlone)),
+            }
         }
-        None if !input.token.is_empty() => match by_token(ctx, &input.token).await? {
+        // A disabled user has no session.
+        (Some(user), None) if user.is_enabled() => (Asker::User(Box::new(user.clone()), level), None),
+        (None, None) if !input.token.is_empty() => match by_token(ctx, &input.token).await? {
             Ok(asker) => (asker, None),
             Err(claim) => (Asker::Anonymous, Some(claim)),
         },
@@ -172,7 +229,15 @@ async fn check(ctx: &RequestContext<'_>, input: &Input) -> Result<Result<AccessO
     if let Some(claim) = invalid {
         explanation = explanation.with_invalid_token(claim);
     }
-    Ok(Ok(outcome(ctx, explanation, user.as_ref(), address.is_none())))
+    Ok(Ok(outcome(ctx, explanation, user.as_ref(), client.as_ref(), address.is_none())))
+}
+
+/// Returns the client with this identifier. The clients of the gateway's applications count as unknown.
+async fn client_of(ctx: &RequestContext<'_>, id: &str) -> Result<Option<Client>, StoreError> {
+    match ClientId::parse(id) {
+        Some(id) => ctx.sealgate.store.client(&id).await,
+        None => Ok(None),
+    }
 }
 
 /// Returns the holder of a token, or the claim that makes the token invalid.
@@ -213,13 +278,14 @@ fn outcome(
     ctx: &RequestContext<'_>,
     explanation: Explanation,
     user: Option<&User>,
+    client: Option<&Client>,
     has_no_address: bool,
 ) -> AccessOutcome {
     let Explanation { app, rule, forwarded, status, reason, claim, audience, headers, login, upstream } = explanation;
     let title = |name: &str| ctx.sealgate.config.apps.iter().find(|app| app.name == name).map(App::called);
     let note = match (reason, user) {
-        ("unauthenticated", Some(user)) if !user.is_enabled() => Some(CheckNote::UserDisabled),
-        ("unauthenticated", Some(_)) => Some(CheckNote::TokensOnly),
+        ("unauthenticated" | "invalid_token", Some(user)) if !user.is_enabled() => Some(CheckNote::UserDisabled),
+        ("unauthenticated", Some(_)) if client.is_none() => Some(CheckNote::TokensOnly),
         ("network", _) if has_no_address => Some(CheckNote::AddressMissing),
         _ => None,
     };
@@ -246,6 +312,7 @@ fn outcome(
             LoginAccount::Service { username, .. } => CheckedLogin::Service(username),
         }),
         upstream: upstream.map(|upstream| (upstream.servers.join(" "), upstream.path)),
+        client: client.map(|client| (client.name.clone(), client.id.path_segment())),
         user: user.map(|user| (user.sign_in_name().to_owned(), user.sub.to_string())),
         groups: user.map(|user| user.all_groups().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default(),
     }

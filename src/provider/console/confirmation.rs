@@ -9,16 +9,22 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::kept_form;
+use crate::account::activity::EventNames;
+use crate::account::security::factor_lines;
 use crate::console::{ConsoleUser, page_after_sign_in};
 use crate::visitor::Visitor;
+use sealgate_admin::open_accesses;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::audit::{AuditFilter, AuditKind};
 use sealgate_domain::client::Client;
+use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::params::Params;
+use sealgate_domain::open_access::{AccessKind, OpenAccess};
 use sealgate_domain::user::{Role, User};
-use sealgate_pages::console::{ConfirmDetail, ConfirmPage, GuardedChange, OwnedClients};
-use sealgate_pages::html;
+use sealgate_pages::console::{ConfirmDetail, ConfirmPage, GuardedChange, OwnedClients, PromotedUser};
+use sealgate_pages::{EventLine, html};
 
 /// Maximum age of the sign-in for a guarded change.
 const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
@@ -82,11 +88,64 @@ pub(super) struct Question<'a> {
     pub(super) details: Vec<ConfirmDetail>,
     /// Clients that would have no owner after the change.
     pub(super) clients: OwnedClients,
+    /// Sign-in data of a user who gets a console role, or further users to manage.
+    pub(super) promoted: Option<SignInData>,
+}
+
+/// Sign-in data of a user, with the times at which they were added.
+pub(super) struct SignInData {
+    email: Option<(String, bool)>,
+    factors: Option<Factors>,
+    sessions: Vec<OpenAccess>,
+    changes: Vec<EventLine>,
+}
+
+/// Number of events in [`SignInData`].
+const MAX_CHANGES: usize = 20;
+
+/// Events that add or change sign-in data, by the user or by somebody else.
+const CHANGES: [AuditKind; 11] = [
+    AuditKind::UserCreated,
+    AuditKind::UserChanged,
+    AuditKind::InvitationSent,
+    AuditKind::InvitationAccepted,
+    AuditKind::PasswordChanged,
+    AuditKind::PasswordResetAsked,
+    AuditKind::PasswordReset,
+    AuditKind::AddressVerified,
+    AuditKind::AddressChanged,
+    AuditKind::FactorAdded,
+    AuditKind::FactorsReset,
+];
+
+impl SignInData {
+    /// Reads the sign-in data of a user.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn read(ctx: &RequestContext<'_>, user: &User) -> Result<Self, Failure> {
+        let (store, config) = (&ctx.sealgate.store, &ctx.sealgate.config);
+        let keep = config.sessions.keep_signed_in;
+        let mut sessions = open_accesses::of_user(store, &config.apps, user.sub, keep, ctx.now).await?;
+        sessions.retain(|access| access.kind == AccessKind::Session);
+        let filter = AuditFilter { subject: Some(user.sub), kinds: CHANGES.into(), ..AuditFilter::default() };
+        ctx.sealgate.audit.store_pending(filter.subject).await;
+        let (mut names, mut changes) = (EventNames::default(), Vec::new());
+        for record in store.audit_page(&filter, None, MAX_CHANGES).await?.records {
+            changes.push(names.line(ctx, record.event).await?);
+        }
+        Ok(Self {
+            email: user.email.as_ref().map(|email| (email.as_str().to_owned(), user.email_verified)),
+            factors: store.factors(user.sub).await?.map(|loaded| loaded.value),
+            sessions,
+            changes,
+        })
+    }
 }
 
 impl<'a> Question<'a> {
     pub(super) fn new(change: GuardedChange, target: Target<'a>) -> Self {
-        Self { change, target, details: Vec::new(), clients: OwnedClients::default() }
+        Self { change, target, details: Vec::new(), clients: OwnedClients::default(), promoted: None }
     }
 
     /// Adds the parts of the change.
@@ -154,6 +213,13 @@ pub(super) fn page(
     let once = inside.once.clone();
     let fields = fields(form, &once);
     let target = &question.target;
+    let factors = factor_lines(question.promoted.as_ref().and_then(|data| data.factors.as_ref()));
+    let promoted = question.promoted.as_ref().map(|data| PromotedUser {
+        email: data.email.as_ref().map(|(address, is_verified)| (address.as_str(), *is_verified)),
+        factors: &factors,
+        sessions: &data.sessions,
+        changes: &data.changes,
+    });
     let page = ConfirmPage {
         inside,
         csrf: &console_user.csrf(ctx),
@@ -162,6 +228,7 @@ pub(super) fn page(
         identifier: target.identifier,
         new_address: fields.iter().find(|(name, value)| *name == "email" && !value.is_empty()).map(|(_, value)| *value),
         details: &question.details,
+        promoted,
         clients: &question.clients,
         fields: &fields,
         action: &target.page,

@@ -67,14 +67,14 @@ pub(super) async fn invite_page(ctx: &RequestContext<'_>, console_user: &Console
 async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
     let typed = Typed::read(form)?;
     if !confirmation::is_confirmed(form) {
-        return Ok(match typed.plan(ctx).await? {
+        return Ok(match typed.plan(ctx, console_user).await? {
             Err(faults) => show(ctx, console_user, &typed, &faults),
             Ok(plan) => confirm(ctx, console_user, form, &typed, &plan),
         });
     }
     // The checks run inside `once`. A repeated request would report that the addresses are taken.
     let work = Box::pin(async {
-        let plan = match typed.plan(ctx).await? {
+        let plan = match typed.plan(ctx, console_user).await? {
             Ok(plan) => plan,
             Err(faults) => return Ok(Effect::Refused(show(ctx, console_user, &typed, &faults))),
         };
@@ -100,14 +100,19 @@ async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Par
 impl Typed {
     fn read(form: &Params) -> Result<Self, Failure> {
         let text = |name| -> Result<String, Failure> { Ok(form.one(name)?.unwrap_or_default().trim_end().to_owned()) };
-        Ok(Self { users: text("users")?, groups: text("groups")?, app: text("app")?.trim().to_owned() })
+        let (users, groups) = (text("users")?, users::typed_groups(form)?);
+        Ok(Self { users, groups, app: text("app")?.trim().to_owned() })
     }
 
     /// Checks the form.
     ///
     /// # Errors
-    /// The outer error when the store fails. The inner one has every fault, in the order of the lines.
-    async fn plan(&self, ctx: &RequestContext<'_>) -> Result<Result<Plan, Vec<InviteLineFault>>, Failure> {
+    /// The outer error when the store fails, or when a user manager names other groups. The inner one has every fault, in the order of the lines.
+    async fn plan(
+        &self,
+        ctx: &RequestContext<'_>,
+        console_user: &ConsoleUser,
+    ) -> Result<Result<Plan, Vec<InviteLineFault>>, Failure> {
         let mut faults = Vec::new();
         let mut blame = |line, fault| faults.push(InviteLineFault { line, fault });
         let (mut users, mut known) = (Vec::new(), BTreeMap::new());
@@ -135,8 +140,15 @@ impl Typed {
             }
         }
         let groups = users::groups(&self.groups);
-        if groups.is_none() {
-            blame(0, InviteFault::Groups);
+        match &groups {
+            None => blame(0, InviteFault::Groups),
+            Some(_) if console_user.is_administrator() => {}
+            // The form of a user manager has only the managed groups, and no application.
+            Some(groups) if !groups.is_subset(&console_user.managed) || !self.app.is_empty() => {
+                return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
+            }
+            Some(groups) if groups.is_empty() => blame(0, InviteFault::ManagedGroups),
+            Some(_) => {}
         }
         if !self.app.is_empty() && ctx.sealgate.config.apps.iter().all(|app| app.name.as_str() != self.app) {
             return Err(Failure::page(Problem::InvalidRequest));
@@ -173,12 +185,15 @@ fn user_of(line: &str) -> Result<(Email, String), InviteFault> {
 }
 
 fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, typed: &Typed, faults: &[InviteLineFault]) -> Response {
-    let apps: Vec<_> = ctx.sealgate.config.apps.iter().map(|app| (app.name.as_str(), app.called())).collect();
+    let apps = ctx.sealgate.config.apps.iter().filter(|_| console_user.is_administrator());
+    let apps: Vec<_> = apps.map(|app| (app.name.as_str(), app.called())).collect();
+    let managed: Vec<&str> = console_user.managed.iter().map(String::as_str).collect();
     let page = InvitePage {
         inside: console_user.inside(ctx),
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
         users: &typed.users,
         groups: &typed.groups,
+        managed: &managed,
         invitation: InvitationForm { apps: &apps, app: &typed.app },
         faults,
     };

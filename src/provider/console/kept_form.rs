@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::Method;
 use url::form_urlencoded;
 
-use crate::console::ConsoleUser;
+use crate::console::{ConsoleUser, import_users};
 use crate::visitor;
 use crate::visitor::Visitor;
 use sealgate_core::web::context::RequestContext;
@@ -29,8 +29,8 @@ const MAX_BYTES: usize = 16 * 1024;
 const CONSOLE: &str = "~console";
 
 /// Fields that are not stored: the tokens of the page, the confirmation, and an access token.
-/// Passwords are not stored either.
-const NOT_KEPT: [&str; 4] = ["csrf", "once", "sure", "token"];
+/// Passwords are not stored either, and no list of users, which may have their hashes.
+const NOT_KEPT: [&str; 5] = ["csrf", "once", "sure", "token", import_users::FIELD];
 
 /// Returns the fields to store, as a form.
 fn kept_fields(form: &Params) -> String {

@@ -4,23 +4,25 @@
 //! form does not undo what another administrator has changed since.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use http::StatusCode;
 
-use crate::console::confirmation::{Question, Target};
+use crate::console::client::execute;
+use crate::console::confirmation::{Question, SignInData, Target};
 use crate::console::user::{UserNotes, page_of, show};
 use crate::console::users::{groups, roles, typed_groups};
 use crate::console::{ConsoleUser, confirmation, owners};
 use crate::submission::{self, Effect};
+use sealgate_admin::UserRef;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::user_settings::UserChanges;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::audit::AuditKind;
 use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::MAX_GROUPS;
-use sealgate_domain::user::{Role, User, membership_changes};
+use sealgate_domain::user::{Role, User};
 use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
 use sealgate_pages::{Done, Problem};
 
@@ -94,6 +96,15 @@ impl Difference {
         user.roles.extend(self.added_roles.iter().copied());
     }
 
+    fn into_changes(self) -> UserChanges {
+        let (add_groups, remove_groups) = (self.added.into_iter().collect(), self.removed.into_iter().collect());
+        UserChanges {
+            add_roles: self.added_roles.into_iter().collect(),
+            remove_roles: self.removed_roles.into_iter().collect(),
+            ..UserChanges::of_groups(add_groups, remove_groups)
+        }
+    }
+
     fn applied(&self, user: &User) -> User {
         let mut next = user.clone();
         self.apply(&mut next);
@@ -126,7 +137,9 @@ pub(super) async fn question<'a>(
     let keeps_clients = ctx.sealgate.config.console.roles_of(&next).has_any(ConsoleRoles::CLIENT_EDITORS);
     let clients =
         if keeps_clients { OwnedClients::default() } else { owners::clients_of(ctx, console_user, user.sub).await? };
-    Ok(Some(Question { clients, ..question }))
+    let is_promoted = ctx.sealgate.config.console.promotes(user, &next);
+    let promoted = if is_promoted { Some(SignInData::read(ctx, user).await?) } else { None };
+    Ok(Some(Question { clients, promoted, ..question }))
 }
 
 /// Saves the form.
@@ -166,20 +179,8 @@ pub(super) async fn save(
         if !roles.has_any(ConsoleRoles::CLIENT_EDITORS) {
             owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
         }
-        let details = Mutex::new(Vec::new());
-        let change = |user: &mut User| {
-            let before = user.clone();
-            difference.apply(user);
-            // The store may call this closure several times. The last call is committed.
-            *details.lock().unwrap_or_else(PoisonError::into_inner) = membership_changes(&before, user);
-        };
-        let changed = ctx.sealgate.store.change_user(user.sub, change).await?;
-        changed.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
-        let details = details.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if !details.is_empty() {
-            let event = console_user.event(ctx, AuditKind::UserChanged).for_subject(user.sub);
-            ctx.sealgate.audit.note(event.with_detail(details.join(", ")));
-        }
+        let set = UserCommand::Set { user: UserRef::Sub(user.sub), changes: Box::new(difference.into_changes()) };
+        execute(ctx, console_user, Command::User(set)).await?;
         Ok(Effect::Done { page: format!("{}?done={}", page_of(user.sub), Done::User.as_str()), secret: None })
     });
     submission::once(ctx, &console_user.visitor, form, work).await

@@ -19,12 +19,14 @@ mod bulk;
 mod check_access;
 mod client;
 mod client_grants;
+mod client_logo;
 mod client_test;
 mod clients;
 mod confirmation;
 mod edit_app;
 mod form;
 mod groups;
+mod import_users;
 mod invite;
 mod kept_form;
 mod keys;
@@ -33,17 +35,21 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod registration_tokens;
 mod settings;
+mod upload;
 mod user;
 mod user_list;
 mod user_profile;
 mod users;
+mod users_export;
 
 use std::collections::BTreeSet;
 
 use http::{Method, StatusCode};
 
 use self::actions::{Action, Guard};
+use self::upload::Upload;
 use crate::boxed;
 use crate::request::ProviderRequest as _;
 use crate::visitor;
@@ -78,6 +84,8 @@ pub(super) enum Area {
     UserSection(UserSection),
     Bulk,
     Invite,
+    Import,
+    UsersExport,
     Groups,
     Group,
     Keys,
@@ -93,6 +101,7 @@ pub(super) enum Area {
     Audit,
     AuditExport,
     ApiTokens,
+    RegistrationTokens,
 }
 
 impl Area {
@@ -105,17 +114,23 @@ impl Area {
             Self::Clients
             | Self::Client
             | Self::ClientSection(
-                ClientSection::Settings | ClientSection::Connect | ClientSection::Secrets | ClientSection::Danger,
+                ClientSection::Settings
+                | ClientSection::Connect
+                | ClientSection::Secrets
+                | ClientSection::Logo
+                | ClientSection::Danger,
             ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::Bulk => ConsoleRoles::USER_EDITORS,
-            Self::Invite
+            Self::NewUser | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
+            Self::Import
             | Self::NewApp
             | Self::EditApp
             | Self::EditRule
             | Self::ClientSection(ClientSection::Rules) => ConsoleRoles::ADMINISTRATORS,
-            Self::Users | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => ConsoleRoles::USER_READERS,
+            Self::Users | Self::UsersExport | Self::User | Self::UserSection(_) | Self::Groups | Self::Group => {
+                ConsoleRoles::USER_READERS
+            }
             Self::ClientSection(ClientSection::Grants)
             | Self::Keys
             | Self::Mail
@@ -126,7 +141,8 @@ impl Area {
             | Self::Settings
             | Self::Audit
             | Self::AuditExport
-            | Self::ApiTokens => ConsoleRoles::READERS,
+            | Self::ApiTokens
+            | Self::RegistrationTokens => ConsoleRoles::READERS,
         }
     }
 
@@ -134,8 +150,10 @@ impl Area {
     /// [`Action::roles`] says which actions.
     fn editors(self) -> ConsoleRoles {
         match self {
-            Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
-            Self::NewUser | Self::User | Self::Bulk => ConsoleRoles::USER_EDITORS,
+            Self::NewClient | Self::Client | Self::ClientSection(ClientSection::Logo) | Self::ClientTest => {
+                ConsoleRoles::CLIENT_EDITORS
+            }
+            Self::NewUser | Self::User | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
             // A check changes nothing.
             Self::CheckAccess => ConsoleRoles::READERS,
             Self::Overview
@@ -144,7 +162,8 @@ impl Area {
             | Self::ClientTestCallback
             | Self::Users
             | Self::UserSection(_)
-            | Self::Invite
+            | Self::Import
+            | Self::UsersExport
             | Self::Groups
             | Self::Group
             | Self::Keys
@@ -158,7 +177,8 @@ impl Area {
             | Self::Settings
             | Self::Audit
             | Self::AuditExport
-            | Self::ApiTokens => ConsoleRoles::ADMINISTRATORS,
+            | Self::ApiTokens
+            | Self::RegistrationTokens => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
@@ -175,6 +195,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Clients => boxed(|| clients::clients_page(ctx, &console_user)),
         Area::NewClient => boxed(|| clients::register(ctx, &console_user)),
         Area::Client => boxed(|| client::client_page(ctx, &console_user)),
+        Area::ClientSection(ClientSection::Logo) => boxed(|| client_logo::logo_page(ctx, &console_user)),
         Area::ClientSection(section) => boxed(|| client::section_page(ctx, &console_user, section)),
         Area::ClientTest => boxed(|| client_test::client_test_page(ctx, &console_user)),
         Area::ClientTestCallback => boxed(|| client_test::callback(ctx, &console_user)),
@@ -184,6 +205,8 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::UserSection(section) => boxed(|| user::section_page(ctx, &console_user, section)),
         Area::Bulk => boxed(|| bulk::bulk(ctx, &console_user)),
         Area::Invite => boxed(|| invite::invite_page(ctx, &console_user)),
+        Area::Import => boxed(|| import_users::import_page(ctx, &console_user)),
+        Area::UsersExport => boxed(|| users_export::export(ctx, &console_user)),
         Area::Groups => boxed(|| groups::groups_page(ctx, &console_user)),
         Area::Group => boxed(|| groups::members_page(ctx, &console_user)),
         Area::Keys => boxed(|| keys::keys_page(ctx, &console_user)),
@@ -199,6 +222,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Audit => boxed(|| audit::audit_page(ctx, &console_user)),
         Area::AuditExport => boxed(|| audit_export::export(ctx, &console_user)),
         Area::ApiTokens => boxed(|| api_tokens::api_tokens_page(ctx, &console_user)),
+        Area::RegistrationTokens => boxed(|| registration_tokens::tokens_page(ctx, &console_user)),
     };
     page.await
 }
@@ -209,14 +233,22 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 /// An error page if the user may not make the action; [`Failure::Redirect`] if the sign-in is too
 /// old; when the store fails.
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
-    if matches!(area, Area::Client | Area::ClientTest) {
+    let id = match area {
+        Area::Client | Area::ClientTest => Some(last_segment(ctx)),
+        Area::ClientSection(_) => Some(segment_before_last(ctx)),
+        _ => None,
+    };
+    if let Some(id) = id {
         // Another developer's client is answered with 404, also if the form is invalid.
-        let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        let client = console_user.client(ctx, ClientId::from_path_segment(id)).await?;
         if !console_user.may_change(&client) {
             return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
         }
     }
-    let form = console_user.form(ctx)?;
+    let form = match area {
+        Area::ClientSection(ClientSection::Logo) => console_user.upload(ctx).await?.fields,
+        _ => console_user.form(ctx)?,
+    };
     let action = Action::read(area, &form)?;
     if !console_user.roles.has_any(action.roles()) {
         return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
@@ -349,6 +381,19 @@ impl ConsoleUser {
 
     fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
         self.visitor.form(ctx, ctx.head.uri.path())
+    }
+
+    /// Reads a form that may have a file.
+    ///
+    /// # Errors
+    /// An error page if the form is malformed, or if the CSRF token is wrong.
+    async fn upload(&self, ctx: &RequestContext<'_>) -> Result<Upload, Failure> {
+        let upload = Upload::read(ctx).await?;
+        if ctx.is_own_form(&upload.fields, &self.csrf(ctx))? {
+            Ok(upload)
+        } else {
+            Err(Failure::page(Problem::ExpiredForm))
+        }
     }
 
     fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {

@@ -258,7 +258,13 @@ async fn end_access(
             let sid = SessionId::parse(&id).ok_or_else(invalid)?;
             let session = store.session(sid).await?;
             let is_theirs = session.is_some_and(|session| session.value.sign_in_of(user.sub).is_some());
-            (is_theirs, Command::Session(SessionCommand::Revoke { sid }), Done::Session)
+            // A user manager does not sign out other users of the browser.
+            let revoke = if console_user.is_administrator() {
+                SessionCommand::Revoke { sid }
+            } else {
+                SessionCommand::RevokeSignIn { sid, user: user.sub }
+            };
+            (is_theirs, Command::Session(revoke), Done::Session)
         }
         AccessKind::AppSession => {
             let sid = SessionId::parse(&id).ok_or_else(invalid)?;

@@ -24,7 +24,7 @@ use sealgate_domain::password_rules::Owner;
 use sealgate_domain::pending_registration::{PendingPasskey, PendingRegistration};
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::session::SignIn;
-use sealgate_domain::user::{PasswordHash, Subject, User, UserState};
+use sealgate_domain::user::{ManagerDecisions, PasswordHash, Subject, User, UserState};
 use sealgate_domain::webauthn::{CeremonyChallenge, CredentialKind, UserEntity, UserHandle};
 use sealgate_pages::{CredentialChoice, EnrolProblem, NewAccountPage, NewPasswordProblem, Problem, html};
 use sealgate_store::{Committed, Loaded};
@@ -148,6 +148,7 @@ async fn create(
         created_at: ctx.now,
         updated_at: ctx.now,
         audit_filters: Vec::new(),
+        by_manager: ManagerDecisions::default(),
     };
     let (store, registering) = (&ctx.sealgate.store, &proven.registering);
     for _ in 0..MAX_TRIES {

@@ -61,7 +61,11 @@ pub(crate) async fn login_page(ctx: &RequestContext<'_>) -> Result<Response, Fai
     if let Some(source) = upstream_of(ctx, &form, typed.email)? {
         return upstream::leave(ctx, waiting, source, typed).await;
     }
-    let password = SecretString::from(form.one("password")?.unwrap_or_default());
+    let password = form.one("password")?;
+    if password.is_none() && has_name_step(ctx)? {
+        return show_login(ctx, &waiting, StatusCode::OK, typed, None);
+    }
+    let password = SecretString::from(password.unwrap_or_default());
     let user = ctx.sealgate.store.user_by_sign_in_name(typed.email).await?;
     let known_browser = guesses::find_known_browser(ctx, user.as_ref()).await?;
     let mut guesses = match Guesses::at_sign_in(ctx, typed.email, known_browser.as_ref()).await {
@@ -164,6 +168,13 @@ fn upstream_of<'a>(ctx: &RequestContext<'a>, form: &Params, typed: &str) -> Resu
     }
     let of_domain = sealgate.sources.upstream_for_domain(typed).map(Arc::as_ref);
     Ok(of_domain.or(only_upstream(ctx)?))
+}
+
+/// Returns whether users enter their name first, and the password on the next page: an OpenID provider is
+/// responsible for the users of a domain, and they have no password here.
+fn has_name_step(ctx: &RequestContext<'_>) -> Result<bool, Failure> {
+    let has_domains = || ctx.sealgate.sources.upstreams().iter().any(|source| source.settings().has_domains());
+    Ok(!is_local(ctx)? && has_domains())
 }
 
 /// Seconds after which a browser may repeat a sign-in that a directory did not decide.
@@ -389,6 +400,7 @@ pub(super) fn show_login(
     let forgot = reset::address(ctx, waiting).filter(|_| has_password);
     let create = create_account::address(ctx, waiting).filter(|_| has_password);
     let local_page = waiting.address(ctx, SIGN_IN) + "&" + LOCAL;
+    let is_name_unknown = typed.email.is_empty() || ctx.sealgate.sources.upstream_for_domain(typed.email).is_some();
     let page = LoginPage {
         frame: ctx.frame(),
         action: &action,
@@ -397,6 +409,7 @@ pub(super) fn show_login(
         email: typed.email,
         keep: (ctx.sealgate.config.sessions.keep_signed_in == KeepSignedIn::Choice).then_some(typed.keep),
         has_password,
+        is_name_step: is_name_unknown && has_name_step(ctx)?,
         upstreams: &upstreams,
         local: (!has_password).then_some(local_page.as_str()),
         upstream_failure: failure,

@@ -13,12 +13,14 @@ use sealgate_domain::factors::Factors;
 use sealgate_domain::mail::WaitingMail;
 use sealgate_domain::user::{Subject, User};
 
-/// Further changes in the commit that changes a user's e-mail address.
+/// Further changes in the commit that changes a user's e-mail address, or gives the user rights.
 #[derive(Debug)]
-pub struct AddressLeft {
+pub struct EndedLinks {
     pub mails: Vec<WaitingMail>,
     /// Changes the user's links.
     pub links: fn(&mut AccountLinks),
+    /// Revocation to open. Then the link to enrol a factor ends too.
+    pub revocation: Option<Revocation>,
 }
 
 impl Store {
@@ -127,7 +129,7 @@ impl Store {
         &self,
         subject: Subject,
         change: impl Fn(&mut User) + Send,
-        left: impl Fn(&User, &User) -> Option<AddressLeft> + Send,
+        left: impl Fn(&User, &User) -> Option<EndedLinks> + Send,
     ) -> Result<RenameOutcome, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.user_record(subject).await? else { return Ok(RenameOutcome::Absent) };
@@ -148,6 +150,10 @@ impl Store {
                 let mut next_links = before.unwrap_or_else(|| AccountLinks::none(subject));
                 (left.links)(&mut next_links);
                 changes.merge(links_changes(links.as_ref(), &next_links)?);
+                if let Some(revocation) = &left.revocation {
+                    changes.merge(self.enrolment_link_ended(revocation).await?);
+                    changes = opened(changes, Some(revocation))?;
+                }
                 mails = left.mails;
             }
             add_mails(&mut changes, &mails)?;
@@ -156,6 +162,20 @@ impl Store {
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// Returns the changes that end the link to enrol a factor after a reset. The user still has to
+    /// enrol one, with a new link.
+    async fn enrolment_link_ended(&self, revocation: &Revocation) -> Result<Changes, StoreError> {
+        let loaded = match self.factors(revocation.subject).await {
+            Ok(Some(loaded)) => loaded,
+            // The link of an unreadable record is not valid.
+            Ok(None) | Err(StoreError::Broken(_)) => return Ok(Changes::default()),
+            Err(error) => return Err(error),
+        };
+        let mut next = loaded.value.clone();
+        next.end_reset_link(revocation.at);
+        factors_changes(Some(&loaded), &next)
     }
 
     /// Adds all invited users with their e-mailed links, or none.

@@ -30,12 +30,22 @@ pub struct Revocation {
     pub subject: Subject,
     pub why: EndReason,
     pub at: UnixTime,
+    /// Whether other users who are signed in in the same browsers stay signed in. Otherwise these
+    /// sessions end for all their users.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) spares_others: bool,
     /// Distinguishes revocations of the same second, because the completion of one revocation must
     /// not close another revocation.
     pub(crate) number: u64,
 }
 
 impl Revocation {
+    /// Returns the revocation, which lets other users of the same browsers stay signed in.
+    #[must_use]
+    pub fn sparing_others(self) -> Self {
+        Self { spares_others: true, ..self }
+    }
+
     pub(crate) fn key(&self) -> Key {
         table::revocation(self.subject, self.at, self.number)
     }
@@ -48,7 +58,8 @@ impl Revocation {
 impl Store {
     /// Creates a revocation. The caller's commit opens it, and [`Store::carry_out`] executes it.
     pub fn new_revocation(&self, subject: Subject, why: EndReason, at: UnixTime) -> Revocation {
-        Revocation { subject, why, at, number: self.revocations.fetch_add(1, Ordering::Relaxed) }
+        let number = self.revocations.fetch_add(1, Ordering::Relaxed);
+        Revocation { subject, why, at, spares_others: false, number }
     }
 
     /// Ends a user's sessions and grants on all nodes, so that the user must sign in again
@@ -67,7 +78,12 @@ impl Store {
         // The order matters: a pending sign-in could become a session, and a session could create a
         // grant.
         store.end_partial_sign_ins(user).await?;
-        let sessions = store.end_sessions_of_user(user).await?;
+        let sessions = if revocation.spares_others {
+            store.forget_browsers(user, None).await?;
+            store.end_sign_ins_of_user(user).await?.len()
+        } else {
+            store.end_sessions_of_user(user).await?
+        };
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
         store.end_api_tokens(user).await?;
@@ -92,11 +108,18 @@ impl Store {
     /// # Errors
     /// See [`Store::carry_out`].
     pub async fn revoke_user(&self, user: Subject, why: EndReason, now: UnixTime) -> Result<Ended, StoreError> {
-        let revocation = self.new_revocation(user, why, now);
+        self.revoke(&self.new_revocation(user, why, now)).await
+    }
+
+    /// Opens and executes this revocation, without any other change.
+    ///
+    /// # Errors
+    /// See [`Store::carry_out`].
+    pub async fn revoke(&self, revocation: &Revocation) -> Result<Ended, StoreError> {
         for _ in 0..MAX_CONFLICTS {
-            let changes = self.opened_without_links(Changes::default(), Some(&revocation)).await?;
+            let changes = self.opened_without_links(Changes::default(), Some(revocation)).await?;
             if self.commit(changes).await? == Committed::Yes {
-                return self.carry_out(&revocation).await;
+                return self.carry_out(revocation).await;
             }
         }
         Err(StoreError::Contended)

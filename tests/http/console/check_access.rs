@@ -1,5 +1,7 @@
 //! Tests the access check of the console: it decides as `sealgate explain` does.
 
+use sealgate_domain::service::ServiceAccess;
+
 use super::*;
 
 const APPS: &str = "[[app]]\nname = \"wiki\"\ntitle = \"Our wiki\"\nhost = \"wiki.test\"\n\
@@ -67,6 +69,72 @@ async fn an_access_token_is_explained_and_never_shown() {
     assert!(page.text().contains("<code>exp</code>"), "{page:?}");
 }
 
+/// An application that is a resource with scopes.
+const SHOP: &str = "[[app]]\nname = \"shop\"\nhost = \"shop.test\"\nupstreams = [\"http://127.0.0.1:9\"]\n\
+    scopes = { \"shop:read\" = \"Read\", \"shop:write\" = \"Write\" }\n\
+    [[app.route]]\npath = \"/\"\naccess = \"bearer\"\nscopes = [\"shop:read\"]\n\
+    [[app.route]]\npath = \"/staff/\"\naccess = \"bearer\"\ngroups = [\"staff\"]\n\
+    [[app.route]]\npath = \"/write/\"\naccess = \"bearer\"\nscopes = [\"shop:write\"]\n";
+
+#[tokio::test]
+async fn a_check_of_a_client_uses_the_widest_token_that_it_can_get() {
+    let provider = provider_with(&format!("{APPS}{SHOP}")).await;
+    provider.change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned()].into()).await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (read, write, staff) = ("https://shop.test/x", "https://shop.test/write/x", "https://shop.test/staff/x");
+    let c1 = ("client", "c1");
+    let wants = |page: &Reply, words: &str| assert!(page.text().contains(words), "{words}: {page:?}");
+    // For a user, a client can request every scope of the application.
+    wants(&check(&anna, &[("url", write), c1, ("user", BEN)]).await, "Allowed");
+    wants(&check(&anna, &[("url", staff), c1, ("user", BEN)]).await, "Allowed");
+    wants(&check(&anna, &[("url", staff), c1, ("user", ANNA)]).await, "<code>group</code>");
+    wants(&check(&anna, &[("url", "https://wiki.test/api/x"), c1, ("user", BEN)]).await, "Allowed");
+    // In its own name, it gets what the operator allows.
+    let page = check(&anna, &[("url", read), c1]).await;
+    assert!(page.text().contains("id=\"client-wrong\"") && !page.text().contains("check-outcome"), "{page:?}");
+    let apps = [("shop".to_owned(), ["shop:read".to_owned()].into())].into();
+    let service = ServiceAccess { apps, groups: ["staff".to_owned()].into() };
+    provider.change_client("c1", |client| client.service = Some(service.clone())).await;
+    let page = check(&anna, &[("url", read), c1]).await;
+    wants(&page, "Allowed");
+    wants(&page, "<a href=\"/console/clients/c1\">");
+    wants(&page, "<code>https://shop.test</code>");
+    wants(&check(&anna, &[("url", staff), c1]).await, "Allowed");
+    wants(&check(&anna, &[("url", write), c1]).await, "<code>scope</code>");
+    wants(&check(&anna, &[("url", "https://wiki.test/api/x"), c1]).await, "id=\"client-wrong\"");
+    // A client that is not approved, a disabled user, and a disabled client.
+    provider.change_client("c1", |client| client.owner = Some(provider.ben.sub)).await;
+    wants(&check(&anna, &[("url", write), c1, ("user", BEN)]).await, "<code>unapproved_client</code>");
+    provider.change_user(provider.ben.sub, |user| user.state = UserState::Disabled).await;
+    wants(&check(&anna, &[("url", write), c1, ("user", BEN)]).await, "The user is disabled");
+    provider.change_client("c1", |client| client.state = ClientState::Disabled).await;
+    let page = check(&anna, &[("url", read), c1]).await;
+    wants(&page, "<code>invalid_token</code>");
+    wants(&page, "<code>client_id</code>");
+}
+
+#[tokio::test]
+async fn the_access_check_finds_a_client_without_scripts() {
+    let provider = with_wiki().await;
+    let anna = signed_in(&provider, ANNA).await;
+    provider.change_client("c1", |client| client.name = "Şehir rehberi".to_owned()).await;
+    let page = anna.get("/console/check").await;
+    let url = ("url", "https://wiki.test/x");
+    let found = anna.submit(&page, &[url, ("client", "sehir"), ("find-client", "yes")]).await;
+    assert!(found.text().contains("id=\"check-found-clients\""), "{found:?}");
+    assert!(found.text().contains("name=\"choose-client\" value=\"c1\""), "{found:?}");
+    assert_eq!(found.text().matches("name=\"choose-client\"").count(), 1, "{found:?}");
+    assert!(found.text().contains("value=\"https://wiki.test/x\""), "{found:?}");
+    let none = anna.submit(&found, &[url, ("client", "nothing"), ("find-client", "yes")]).await;
+    assert!(none.text().contains("No client matches"), "{none:?}");
+    let chosen = anna.submit(&found, &[url, ("client", "sehir"), ("choose-client", "c1")]).await;
+    assert!(chosen.text().contains("name=\"client\"") && chosen.text().contains("value=\"c1\""), "{chosen:?}");
+    // The page of a client fills in the form.
+    let link = "/console/check?client=c1";
+    assert!(anna.get("/console/clients/c1").await.text().contains(link));
+    assert!(anna.get(link).await.text().contains("value=\"c1\""));
+}
+
 #[tokio::test]
 async fn invalid_input_is_reported_at_its_field() {
     let provider = with_wiki().await;
@@ -81,6 +149,8 @@ async fn invalid_input_is_reported_at_its_field() {
         (&[("url", "https://wiki.test/"), ("method", "G ET")], "method-wrong"),
         (&[("url", "https://wiki.test/"), ("user", "a@b@c")], "user-wrong"),
         (&[("url", "https://wiki.test/"), ("user", "nobody@example.test")], "user-wrong"),
+        (&[("url", "https://wiki.test/"), ("client", "nobody")], "client-wrong"),
+        (&[("url", "https://wiki.test/"), ("client", "a b")], "client-wrong"),
         (&[("url", "https://wiki.test/"), ("address", "10.0.0.0/8")], "address-wrong"),
     ] {
         let page = check(&anna, fields).await;

@@ -4,6 +4,7 @@ use super::*;
 
 use sealgate_domain::mail::{Mail, MailMessage};
 
+use super::roles::{KEYS, MERT, add_person, send};
 use crate::mailbox::{MAIL, due};
 
 const INVITE: &str = "/console/users/invite";
@@ -110,4 +111,51 @@ async fn without_mail_there_is_no_such_page() {
     let anna = signed_in(&provider, ANNA).await;
     assert_eq!(anna.get(INVITE).await.status, 404);
     assert!(!anna.get("/console/users").await.text().contains(INVITE));
+}
+
+#[tokio::test]
+async fn a_user_manager_invites_users_into_managed_groups_only() {
+    let provider = provider_with(&format!("{KEYS}{MAIL}{}", crate::app_passwords::APPS)).await;
+    let mert_sub = add_person(&provider, 30, "mert", &["helpdesk"]).await;
+    let mert = signed_in(&provider, MERT).await;
+    assert!(mert.get("/console/users").await.text().contains(INVITE));
+    let page = mert.get(INVITE).await;
+    assert!(page.text().contains("name=\"member\" value=\"students\""), "{page:?}");
+    for absent in ["name=\"groups\"", "name=\"app\"", "finance"] {
+        assert!(!page.text().contains(absent), "{absent}: {page:?}");
+    }
+    for refused in [
+        &[("groups", "finance")][..],
+        &[("groups", "students\nhelpdesk")],
+        &[("member", "audit")],
+        &[("member", "students"), ("member", "it")],
+        &[("member", "students"), ("app", "wiki")],
+    ] {
+        for sure in [&[][..], &[("sure", "yes")]] {
+            let reply = send(&mert, mert_sub, INVITE, &[&[("users", LINES)], refused, sure].concat()).await;
+            assert_eq!(reply.status, 403, "{refused:?}: {reply:?}");
+        }
+    }
+    for sure in [&[][..], &[("sure", "yes")]] {
+        let page = send(&mert, mert_sub, INVITE, &[&[("users", LINES)], sure].concat()).await;
+        assert!(page.status == 200 && page.text().contains("Choose at least one group."), "{page:?}");
+        assert!(page.text().contains("Ayşe Yılmaz &#60;ayse@example.test&#62;"), "{page:?}");
+    }
+    assert!(mails(&provider).await.is_empty() && user(&provider, "ayse@example.test").await.is_none());
+    let question = press_only(&mert, INVITE, &[("users", LINES), ("member", "students"), ("member", "staff")]).await;
+    assert!(is_confirmation(&question) && question.text().contains("Berk Öz"), "{question:?}");
+    let page = mert.submit(&question, &[("sure", "yes")]).await;
+    assert!(page.status == 200 && page.text().contains("The invitations were sent."), "{page:?}");
+    let ayse = user(&provider, "ayse@example.test").await.unwrap();
+    assert_eq!(ayse.groups.iter().map(String::as_str).collect::<Vec<_>>(), ["staff", "students"]);
+    assert!(ayse.roles.is_empty() && !ayse.email_verified && ayse.by_manager.email);
+    let sent = mails(&provider).await;
+    let is_of_mert = |message: &MailMessage| matches!(&message.mail, Mail::Invitation { inviter: Some(name), app: None, .. } if name == "Name of mert");
+    assert!(sent.len() == 3 && sent.iter().all(is_of_mert), "{sent:?}");
+    let again = mert.submit(&question, &[("sure", "yes")]).await;
+    assert!(again.text().contains("The invitations were sent.") && mails(&provider).await == sent, "{again:?}");
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let filter = AuditFilter { kinds: vec![AuditKind::InvitationSent], ..AuditFilter::default() };
+    let log = provider.sealgate.store.audit_page(&filter, None, 5).await.unwrap().records;
+    assert!(log.len() == 3 && log.iter().all(|record| record.event.actor == Actor::UserManager(mert_sub)), "{log:?}");
 }

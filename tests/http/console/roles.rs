@@ -73,7 +73,7 @@ const BULK: &str = "/console/users/bulk";
 /// The application is in the configuration file, so administrators get 404.
 const EDIT_APP: &str = "/console/apps/wiki/edit";
 
-const ACTIONS: [ActionRow; 60] = [
+const ACTIONS: [ActionRow; 65] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
@@ -100,7 +100,8 @@ const ACTIONS: [ActionRow; 60] = [
     ),
     ("Bulk::Revoke", BULK, &[("action", "revoke"), ("user", "{mia}")], OF_USERS),
     ("Bulk::InviteAgain", BULK, &[("action", "invite"), ("user", "{mia}")], OF_USERS),
-    ("InviteUsers", "/console/users/invite", &[("users", "")], ADMINISTRATOR),
+    ("ImportUsers", "/console/users/import", &[("csv", "")], ADMINISTRATOR),
+    ("InviteUsers", "/console/users/invite", &[("users", "")], OF_USERS),
     (
         "Group::Rename",
         "/console/groups/members",
@@ -125,6 +126,8 @@ const ACTIONS: [ActionRow; 60] = [
     ("Client::EndGrant", CLIENT, &[("grant", "x")], ADMINISTRATOR),
     ("Client::EndGrants", CLIENT, &[("action", "end-grants")], ADMINISTRATOR),
     ("Client::Delete", CLIENT, &[("action", "delete")], OF_CLIENTS),
+    ("ClientLogo::Set", "/console/clients/c1/logo", &[("action", "set")], OF_CLIENTS),
+    ("ClientLogo::Remove", "/console/clients/c1/logo", &[("action", "remove")], OF_CLIENTS),
     ("ClientTest::SwitchOn", "/console/try/c1", &[("action", "switch-on")], OF_CLIENTS),
     ("ClientTest::SwitchOff", "/console/try/c1", &[("action", "switch-off")], OF_CLIENTS),
     ("ClientTest::Start", "/console/try/c1", &[("action", "start")], OF_CLIENTS),
@@ -143,6 +146,13 @@ const ACTIONS: [ActionRow; 60] = [
     ("AddApp", "/console/new-app", &[("host", ""), ("sure", "yes")], ADMINISTRATOR),
     ("ApiToken::Create", "/console/api-tokens", &[("action", "create"), ("name", ""), ("days", "90")], ADMINISTRATOR),
     ("ApiToken::Remove", "/console/api-tokens", &[("action", "remove"), ("id", "x")], ADMINISTRATOR),
+    (
+        "RegistrationToken::Create",
+        "/console/registration-tokens",
+        &[("action", "create"), ("name", ""), ("days", "1"), ("registrations", "1")],
+        ADMINISTRATOR,
+    ),
+    ("RegistrationToken::Revoke", "/console/registration-tokens", &[("action", "revoke"), ("id", "x")], ADMINISTRATOR),
     ("CheckNewApp", "/console/new-app", &[("host", "")], ADMINISTRATOR),
 ];
 
@@ -150,7 +160,7 @@ const ACTIONS: [ActionRow; 60] = [
 const CHECK: ActionRow = ("CheckAccess", "/console/check", &[("url", "")], READERS);
 
 /// Name of a page, path, and the roles that may open it.
-const PAGES: [(&str, &str, &[&str]); 28] = [
+const PAGES: [(&str, &str, &[&str]); 31] = [
     ("Overview", "/console", &["auditor", "manager", "developer", "administrator"]),
     ("Clients", "/console/clients", &["auditor", "developer", "administrator"]),
     ("NewClient", "/console/clients/new", OF_CLIENTS),
@@ -163,7 +173,9 @@ const PAGES: [(&str, &str, &[&str]); 28] = [
     ("User", USER, &["auditor", "manager", "administrator"]),
     ("UserSection", "/console/users/{mia}/security", &["auditor", "manager", "administrator"]),
     ("Bulk", BULK, OF_USERS),
-    ("Invite", "/console/users/invite", ADMINISTRATOR),
+    ("Invite", "/console/users/invite", OF_USERS),
+    ("Import", "/console/users/import", ADMINISTRATOR),
+    ("UsersExport", "/console/users/export?format=csv", &["auditor", "manager", "administrator"]),
     ("Groups", "/console/groups", &["auditor", "manager", "administrator"]),
     ("Group", "/console/groups/members?name=students", &["auditor", "manager", "administrator"]),
     ("Keys", "/console/keys", READERS),
@@ -177,6 +189,7 @@ const PAGES: [(&str, &str, &[&str]); 28] = [
     ("CheckAccess", "/console/check", READERS),
     ("Settings", "/console/settings", READERS),
     ("ApiTokens", "/console/api-tokens", READERS),
+    ("RegistrationTokens", "/console/registration-tokens", READERS),
     ("Audit", "/console/audit", READERS),
     ("AuditExport", "/console/audit/export?format=csv", READERS),
 ];
@@ -282,7 +295,13 @@ async fn every_page_is_refused_without_one_of_its_roles() {
                 let forms = reply.text().matches("method=\"post\"").count();
                 let checks = reply.text().matches("action=\"/console/check\"").count();
                 assert_eq!(forms, checks, "{name}: {reply:?}");
-                let form_pages = ["/console/users/new", "/console/clients/new", "/console/new-app", "/console/try/"];
+                let form_pages = [
+                    "/console/users/new",
+                    "/console/users/import",
+                    "/console/clients/new",
+                    "/console/new-app",
+                    "/console/try/",
+                ];
                 for page in form_pages {
                     assert!(!reply.text().contains(page), "{name} links to {page}: {reply:?}");
                 }

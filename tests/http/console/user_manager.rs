@@ -7,16 +7,16 @@ use crate::meddler::{At, Meddler};
 const BULK: &str = "/console/users/bulk";
 
 /// Installation with Mert, who manages `students` and `staff`. Mia and Sam are managed, the others are not.
-struct School {
-    provider: Provider,
-    mert: Subject,
-    mia: Subject,
-    sam: Subject,
+pub(super) struct School {
+    pub(super) provider: Provider,
+    pub(super) mert: Subject,
+    pub(super) mia: Subject,
+    pub(super) sam: Subject,
     /// Users who are not managed: in no managed group, or with a console role.
-    foreign: Vec<Subject>,
+    pub(super) foreign: Vec<Subject>,
 }
 
-async fn school() -> School {
+pub(super) async fn school() -> School {
     of(provider_with(KEYS).await).await
 }
 
@@ -26,7 +26,7 @@ async fn meddled() -> (School, std::sync::Arc<Meddler>) {
     (of(provider).await, meddler)
 }
 
-async fn of(provider: Provider) -> School {
+pub(super) async fn of(provider: Provider) -> School {
     let mert = add_person(&provider, 30, "mert", &["helpdesk"]).await;
     let mia = add_person(&provider, 31, "mia", &["students"]).await;
     let sam = add_person(&provider, 32, "sam", &["staff", "finance"]).await;
@@ -43,7 +43,7 @@ async fn of(provider: Provider) -> School {
 }
 
 impl School {
-    async fn user(&self, subject: Subject) -> User {
+    pub(super) async fn user(&self, subject: Subject) -> User {
         self.provider.sealgate.store.user(subject).await.unwrap().unwrap()
     }
 
@@ -57,7 +57,7 @@ impl School {
     }
 }
 
-fn page_of(subject: Subject) -> String {
+pub(super) fn page_of(subject: Subject) -> String {
     format!("/console/users/{subject}")
 }
 

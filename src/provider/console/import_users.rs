@@ -1,0 +1,132 @@
+//! `/console/users/import`: import of users from a CSV file.
+//!
+//! The first form has the content of the file. The page after it lists the users as they were read and
+//! asks for the confirmation. Both run the command of `sealgate user import`, the first one without
+//! writing anything. One commit writes all users, or none.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+
+use crate::console::client::{command_context, failure_of};
+use crate::console::confirmation::require_recent;
+use crate::console::{ConsoleUser, confirmation, kept_form, user_list};
+use crate::request::ProviderRequest as _;
+use crate::submission::{self, Effect};
+use sealgate_admin as admin;
+use sealgate_admin::command::{Command, UserCommand};
+use sealgate_admin::import::Import;
+use sealgate_admin::users_file::{self, UsersFile, UsersSource};
+use sealgate_admin::{Answer, CommandError};
+use sealgate_core::web::context::RequestContext;
+use sealgate_core::web::failure::Failure;
+use sealgate_core::web::response::Response;
+use sealgate_domain::oauth::params::Params;
+use sealgate_pages::console::{BulkLine, ImportConfirmPage, ImportPage};
+use sealgate_pages::{Done, html};
+
+/// Path of the form.
+pub(super) const PAGE: &str = "/console/users/import";
+
+/// Field with the content of the file. It may contain password hashes, so it is not kept for a sign-in.
+pub(super) const FIELD: &str = "csv";
+
+/// Maximum number of users in one form.
+const MAX_USERS: usize = 1_000;
+
+/// Maximum number of users that the confirmation lists.
+const MAX_LISTED: usize = 100;
+
+pub(super) async fn import_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
+    if ctx.head.method == Method::POST {
+        let form = console_user.form(ctx)?;
+        return answer(ctx, console_user, &form).await;
+    }
+    require_recent(ctx, PAGE).await?;
+    // A kept form has lost its content.
+    kept_form::take(ctx, console_user, PAGE).await?;
+    Ok(show(ctx, console_user, "", &[]))
+}
+
+/// Answers a form: with its faults, with the confirmation, or with the import.
+async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
+    let csv = form.one(FIELD)?.unwrap_or_default();
+    let read = || users_file::read(csv.as_bytes(), &UsersSource::default());
+    if !confirmation::is_confirmed(form) {
+        let file = read();
+        let users: Vec<BulkLine> = file.names().map(|(name, identifier)| BulkLine { name, identifier }).collect();
+        return Ok(match run(ctx, console_user, file, true).await? {
+            Err(faults) => show(ctx, console_user, csv, &faults),
+            Ok(answer) => confirm(ctx, console_user, form, &users, &answer),
+        });
+    }
+    // The checks run inside `once`. A repeated request would report that the names are taken.
+    let work = Box::pin(async {
+        match run(ctx, console_user, read(), false).await? {
+            Err(faults) => Ok(Effect::Refused(show(ctx, console_user, csv, &faults))),
+            Ok(_) => {
+                let page = format!("{}?sort=created&done={}", user_list::PAGE, Done::UsersImported.as_str());
+                Ok(Effect::Done { page, secret: None })
+            }
+        }
+    });
+    submission::once(ctx, &console_user.visitor, form, work).await
+}
+
+/// Runs the command. The inner error has the faults of the file, one line each.
+async fn run(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    file: UsersFile,
+    dry_run: bool,
+) -> Result<Result<Answer, Vec<String>>, Failure> {
+    let import = Import { source: UsersSource::default(), dry_run, file: file.limited_to(MAX_USERS) };
+    let command = Command::User(UserCommand::Import(Box::new(import)));
+    match admin::execute(&command_context(ctx, console_user), command).await {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error @ (CommandError::Invalid(_) | CommandError::Exists(_))) => Ok(Err(error.into_lines())),
+        Err(error) => Err(failure_of(error)),
+    }
+}
+
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, csv: &str, faults: &[String]) -> Response {
+    let page = ImportPage {
+        inside: console_user.inside(ctx),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
+        csv,
+        most: MAX_USERS as u64,
+        faults,
+    };
+    Response::page(http::StatusCode::OK, html(&page), None)
+}
+
+fn confirm(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    form: &Params,
+    users: &[BulkLine],
+    answer: &Answer,
+) -> Response {
+    let inside = console_user.inside(ctx);
+    let once = inside.once.clone();
+    let (disabled, without_password, groups) = match answer {
+        Answer::Imported(imported) => {
+            let groups: BTreeSet<&str> = imported.groups.keys().map(String::as_str).collect();
+            (imported.disabled, imported.without_password, groups)
+        }
+        _ => (0, 0, BTreeSet::new()),
+    };
+    let listed = users.get(..MAX_LISTED).unwrap_or(users);
+    let page = ImportConfirmPage {
+        inside,
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
+        users: listed,
+        total: users.len() as u64,
+        disabled: disabled as u64,
+        without_password: without_password as u64,
+        groups: &groups.iter().copied().collect::<Vec<_>>(),
+        roles: ctx.sealgate.config.console.roles(&BTreeSet::new(), |known| groups.contains(known)),
+        fields: &confirmation::fields(form, &once),
+    };
+    Response::page(http::StatusCode::OK, html(&page), None)
+}

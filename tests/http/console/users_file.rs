@@ -1,0 +1,191 @@
+//! Tests the export and the import of users in the console.
+
+use super::roles::{KEYS, MERT, add_person, send};
+use super::*;
+
+const EXPORT: &str = "/console/users/export?format=";
+const IMPORT: &str = "/console/users/import";
+const LIST: &str = "email,name,groups,email_verified,state\nayse@example.test,Ayşe Yılmaz,\"students,math\",true,\n\
+    berk@example.test,Berk Öz,,,disabled\n";
+
+async fn events(provider: &Provider, kind: AuditKind) -> Vec<AuditEvent> {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
+    let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
+    let page = provider.sealgate.store.audit_page(&filter, None, 100).await.unwrap();
+    page.records.into_iter().map(|record| record.event).collect()
+}
+
+async fn user(provider: &Provider, email: &str) -> Option<User> {
+    provider.sealgate.store.user_by_email(&Email::parse(email).unwrap()).await.unwrap()
+}
+
+/// Returns the addresses in an exported file.
+fn addresses(file: &Reply, format: &str) -> Vec<String> {
+    if format == "csv" {
+        let rows = file.text().lines().skip(1);
+        return rows.map(|row| row.split(',').nth(1).unwrap().to_owned()).collect();
+    }
+    let rows = file.text().lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    rows.map(|row| row["email"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_export_has_the_users_whom_the_reader_sees_and_is_recorded() {
+    let provider = provider_with(KEYS).await;
+    let mert = add_person(&provider, 30, "mert", &["helpdesk"]).await;
+    add_person(&provider, 31, "mia", &["students"]).await;
+    let ada = add_person(&provider, 34, "ada", &["students", "audit"]).await;
+    for number in 40..=240_u8 {
+        add_person(&provider, number, &format!("u{number}"), &["staff"]).await;
+    }
+    for (email, actor) in [
+        (ANNA, Actor::Administrator(provider.anna.sub)),
+        ("ada@example.test", Actor::Auditor(ada)),
+        (MERT, Actor::UserManager(mert)),
+    ] {
+        let browser = signed_in(&provider, email).await;
+        let list = browser.get("/console/users").await;
+        assert!(list.text().contains(&format!("{EXPORT}csv")), "{list:?}");
+        for format in ["csv", "ndjson"] {
+            let file = browser.get(&format!("{EXPORT}{format}")).await;
+            assert_eq!(file.status, 200, "{file:?}");
+            assert!(!file.text().contains("argon2"), "{email} {format}");
+            let found = addresses(&file, format);
+            let sees_all = email != MERT;
+            assert_eq!(found.len(), if sees_all { 206 } else { 202 }, "{email} {format}");
+            for other in ["ada@example.test", ANNA, BEN, MERT] {
+                assert_eq!(found.iter().any(|known| known == other), sees_all, "{email} {other}");
+            }
+            assert!(found.iter().any(|known| known == "mia@example.test"));
+            let event = events(&provider, AuditKind::UsersExported).await.remove(0);
+            assert_eq!((event.actor, event.detail.as_deref()), (actor, Some(format)));
+        }
+        assert_eq!(browser.get(&format!("{EXPORT}xml")).await.status, 400);
+        // An export requires a sign-in of the last five minutes.
+        provider.wait(301);
+        let login = browser.open(&format!("{EXPORT}csv")).await;
+        assert_login(&login);
+        assert!(browser.sign_in(&login, email).await.text().contains(&format!("{EXPORT}csv")), "the list of users");
+    }
+    assert_eq!(signed_in(&provider, BEN).await.get(&format!("{EXPORT}csv")).await.status, 403);
+    assert_eq!(events(&provider, AuditKind::UsersExported).await.len(), 6);
+}
+
+#[tokio::test]
+async fn an_export_ends_when_the_user_loses_the_role_or_the_session() {
+    for (email, ends_session) in [(ANNA, false), (ANNA, true), (MERT, false)] {
+        let provider = provider_with(KEYS).await;
+        let mert = add_person(&provider, 30, "mert", &["helpdesk"]).await;
+        for number in 0..1_100_u32 {
+            let sub = Subject::from_random(*uuid(number).first_chunk().unwrap());
+            let email = Email::parse(&format!("u{number}@example.test"));
+            let user =
+                User { sub, email, groups: ["staff".to_owned()].into(), roles: [].into(), ..provider.ben.clone() };
+            assert_eq!(provider.sealgate.store.add_user(&user).await.unwrap(), AddOutcome::Added);
+        }
+        let reader = if email == ANNA { provider.anna.sub } else { mert };
+        let browser = signed_in(&provider, email).await;
+        let mut parts = browser.stream(&format!("{EXPORT}ndjson")).await;
+        assert!(parts.next().await.unwrap().is_some());
+        if ends_session {
+            provider.sealgate.store.for_server().end_sessions_of_user(reader).await.unwrap();
+        } else {
+            provider.change_user(reader, |user| (user.roles, user.groups) = ([].into(), [].into())).await;
+        }
+        let mut received = 1;
+        let end = loop {
+            match parts.next().await {
+                Ok(Some(_)) => received += 1,
+                end => break end,
+            }
+        };
+        assert!(end.is_err() && received < 5, "{email}: {received} parts, {end:?}");
+    }
+}
+
+fn uuid(number: u32) -> [u8; 16] {
+    let mut bytes = [7; 16];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+#[tokio::test]
+async fn a_list_is_imported_after_a_preview_and_once() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    assert!(anna.get("/console/users").await.text().contains(IMPORT));
+    let question = press_only(&anna, IMPORT, &[("csv", LIST)]).await;
+    assert!(is_confirmation(&question) && question.text().contains("2 users are imported"), "{question:?}");
+    for shown in
+        ["Ayşe Yılmaz", "berk@example.test", "<bdi>math</bdi>", "2 users have no password", "Disabled users: 1"]
+    {
+        assert!(question.text().contains(shown), "{shown}: {question:?}");
+    }
+    assert!(user(&provider, "ayse@example.test").await.is_none());
+    let page = anna.submit(&question, &[("sure", "yes")]).await;
+    assert!(page.status == 200 && page.text().contains("The users were imported."), "{page:?}");
+    let ayse = user(&provider, "ayse@example.test").await.unwrap();
+    assert!(ayse.email_verified && ayse.groups.len() == 2 && ayse.is_enabled(), "{ayse:?}");
+    assert!(!user(&provider, "berk@example.test").await.unwrap().is_enabled());
+    let log = events(&provider, AuditKind::UserCreated).await;
+    assert!(
+        log.len() == 2 && log.iter().all(|event| event.actor == Actor::Administrator(provider.anna.sub)),
+        "{log:?}"
+    );
+    // A second click and a retry lead to the same page and change nothing.
+    let again = anna.submit(&question, &[("sure", "yes")]).await;
+    assert!(again.text().contains("The users were imported."), "{again:?}");
+    assert_eq!(events(&provider, AuditKind::UserCreated).await, log);
+}
+
+#[tokio::test]
+async fn a_list_with_a_fault_imports_nobody() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let wrong = "email,name,state\nayse@example.test,Ayşe,\nben@example.test,Ben,\nx,X,\nc@example.test,C,off\n";
+    let many =
+        "email,name\n".to_owned() + &(0..1_001).map(|number| format!("u{number}@example.test,U\n")).collect::<String>();
+    for (csv, faults) in [
+        (
+            wrong,
+            &["line 3: email: a user with this e-mail address already exists", "line 4: email", "line 5: state"][..],
+        ),
+        ("", &["line 1: the file is empty"]),
+        ("email,name,password\n", &["line 1: column 3 has an unknown name"]),
+        (&many, &["line 1002: more than 1000 users"]),
+    ] {
+        for sure in [&[][..], &[("sure", "yes")]] {
+            let page = press_only(&anna, IMPORT, &[&[("csv", csv)], sure].concat()).await;
+            assert!(page.status == 200 && !is_confirmation(&page), "{page:?}");
+            for fault in faults {
+                assert!(page.text().contains(fault), "{fault}: {page:?}");
+            }
+        }
+    }
+    assert!(user(&provider, "ayse@example.test").await.is_none());
+    // Another administrator adds a user of the list before the confirmation.
+    let question = press_only(&anna, IMPORT, &[("csv", LIST)]).await;
+    add_person(&provider, 9, "berk", &[]).await;
+    let page = anna.submit(&question, &[("sure", "yes")]).await;
+    assert!(page.text().contains("line 3: email: a user with this e-mail address already exists"), "{page:?}");
+    assert!(user(&provider, "ayse@example.test").await.is_none());
+    assert_eq!(events(&provider, AuditKind::UserCreated).await, []);
+    // A form of more than one MiB is refused.
+    let large = format!("email,name\n{}", "a".repeat(1_100_000));
+    assert_eq!(send(&anna, provider.anna.sub, IMPORT, &[("csv", &large)]).await.status, 413);
+}
+
+#[tokio::test]
+async fn an_import_names_console_roles_and_a_late_list_is_not_kept() {
+    let provider = provider_with("admins = \"math\"").await;
+    let anna = signed_in(&provider, ANNA).await;
+    let question = press_only(&anna, IMPORT, &[("csv", LIST)]).await;
+    assert!(question.text().contains("Members of this group can see and change everything"), "{question:?}");
+    provider.wait(301);
+    let login = anna.submit(&question, &[("sure", "yes")]).await;
+    assert_login(&login);
+    let page = anna.sign_in(&login, ANNA).await;
+    // The list may have password hashes.
+    assert!(page.text().contains("id=\"import-preview\"") && !page.text().contains("ayse@"), "{page:?}");
+    assert!(user(&provider, "ayse@example.test").await.is_none());
+}
