@@ -1,7 +1,7 @@
 //! Servers of an application: IP addresses, Unix sockets, and host names.
 //!
 //! Host names are resolved and servers are checked periodically, independently of requests. Requests
-//! of each thread are distributed round-robin over the servers that are in the rotation.
+//! are distributed round-robin over the servers that are in the rotation.
 
 mod affinity;
 mod fair_queue;
@@ -13,14 +13,12 @@ mod server;
 mod source;
 mod trust;
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use thread_local::ThreadLocal;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -34,7 +32,6 @@ use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream, UpstreamProtocol};
 use sealgate_system::file_version::FileVersion;
-use sealgate_system::own_line::OwnLine;
 use sealgate_system::read_mostly::{LocalRef, ReadMostly};
 pub(super) use server::{ServerRef, UpstreamServer};
 use source::LookupAnswer;
@@ -59,10 +56,7 @@ pub struct Upstreams {
     check: Arc<ServerCheck>,
     /// Current servers of all upstreams in the configuration.
     servers: ReadMostly<Box<[Arc<UpstreamServer>]>>,
-    /// Number of the next request of each thread, for the choice of a server.
-    turns: ThreadLocal<OwnLine<Cell<usize>>>,
-    /// Number of the next thread.
-    first_turn: AtomicUsize,
+    turn: AtomicUsize,
     fair_queue: ReadMostly<FairQueue>,
     /// Locked while the list of servers is rebuilt.
     files: Mutex<UpstreamFiles>,
@@ -117,8 +111,7 @@ impl Upstreams {
             sources,
             check: Arc::new(ServerCheck::new(app).map_err(fault)?),
             servers: ReadMostly::new(Box::default()),
-            turns: ThreadLocal::new(),
-            first_turn: AtomicUsize::new(0),
+            turn: AtomicUsize::new(0),
             fair_queue: ReadMostly::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
             files: Mutex::new(files),
         };
@@ -244,9 +237,7 @@ impl Upstreams {
         if servers.len() == 1 {
             return ServerRef::new(servers, 0);
         }
-        // Each thread begins with another server, so that few requests reach all servers too.
-        let next = self.turns.get_or(|| OwnLine(Cell::new(self.first_turn.fetch_add(1, Ordering::Relaxed))));
-        let turn = next.replace(next.get().wrapping_add(1));
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let index = preferred(avoid, |fits| {
             // Counts only suitable servers, so that they share the requests of a dead server evenly.
             let count = servers.iter().filter(|server| fits(server)).count();

@@ -129,9 +129,12 @@ fn a_thread_closes_its_idle_connections_when_another_needs_the_permits() {
     }
     // Two requests of one thread need both workers, one of which serves the idle connection of the other
     // thread.
-    let mut both = [&mut first, &mut second];
-    both.iter_mut().for_each(|client| client.send(b"GET /both HTTP/1.1\r\nHost: a\r\n\r\n"));
-    both.iter_mut().for_each(|client| assert_eq!(client.reply().status, 200));
+    for client in [&mut first, &mut second] {
+        client.send(b"GET /both HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.reply().status, 200);
+    }
     assert_eq!(*application.counted.lock().unwrap(), (2, 3));
 }
 

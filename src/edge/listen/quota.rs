@@ -168,7 +168,9 @@ impl Quota {
         // moment. Otherwise a thread could take a kept place while another one keeps a place, and both
         // would be counted.
         let all: Vec<_> = self.kept.iter().map(|kept| locked(kept)).collect();
-        all.into_iter().for_each(|mut kept| usage.release_kept(&mut kept));
+        for mut kept in all {
+            usage.release_kept(&mut kept);
+        }
     }
 
     /// Keeps the place of an ended request for the next one on this thread.

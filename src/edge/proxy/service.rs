@@ -500,7 +500,7 @@ impl ProxyHttp for Proxy {
         if let (Some(turn), Some(server)) = (&mut exchange.turn, &exchange.server)
             && !server.uses_http2
         {
-            turn.begin_choice(server, session.is_upgrade_req(), exchange.pinned.is_some());
+            turn.begin_choice(server, session.is_upgrade_req(), exchange.pinned.is_some()).await;
         }
         // Few requests have a connection-specific field. For all other requests, Pingora need not
         // search for each of these fields.

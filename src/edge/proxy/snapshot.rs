@@ -201,7 +201,9 @@ impl EdgeUpdater {
         self.snapshots.set(update.snapshot);
         let now = self.snapshots.current();
         let is_removed = |old: &&Arc<Upstreams>| now.all_upstreams().all(|new| !Arc::ptr_eq(new, old));
-        before.all_upstreams().filter(is_removed).for_each(|upstreams| upstreams.retire());
+        for upstreams in before.all_upstreams().filter(is_removed) {
+            upstreams.retire();
+        }
     }
 }
 

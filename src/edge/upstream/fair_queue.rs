@@ -23,6 +23,7 @@ use std::time::Duration;
 use thread_local::ThreadLocal;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use super::super::listen::quota::address_group;
@@ -86,6 +87,10 @@ struct Kept {
     /// Number of the last request that has used each connection, by descriptor, until the request ends.
     used: HashMap<RawFd, u64>,
     last_use: u64,
+    /// Number of connections that were closed, and of those whose end the thread's event loop has seen.
+    /// Before that, Pingora would use them.
+    closed: u64,
+    seen: u64,
 }
 
 /// Connection of a request. It is idle after the request, unless another request uses it already.
@@ -102,7 +107,10 @@ impl Kept {
     fn close_excess(&mut self) {
         if self.choosing == 0 {
             let excess = self.idle.len().saturating_sub(self.permits.len());
-            self.idle.drain(..excess).for_each(|connection| connection.id.end());
+            for connection in self.idle.drain(..excess) {
+                connection.id.end();
+                self.closed += 1;
+            }
         }
     }
 
@@ -206,6 +214,7 @@ impl FairQueue {
         if is_awaited && (idle.is_none() || kept.choosing == 0) {
             if let Some(idle) = idle {
                 idle.id.end();
+                kept.closed += 1;
             }
             return Some(permits);
         }
@@ -216,14 +225,22 @@ impl FairQueue {
         excess
     }
 
-    /// Starts the choice of a connection to a server for a request of this thread.
-    fn begin_choice(&self, server: u64, is_new: bool) {
+    /// Starts the choice of a connection to a server for a request of this thread. Returns the number of
+    /// closed connections if the event loop has not seen the end of all.
+    fn begin_choice(&self, server: u64, is_new: bool) -> Option<u64> {
         let mut kept = self.kept_here();
         if is_new || kept.idle.iter().all(|idle| idle.server != server) {
             // The new connection uses the permit of its request. The idle ones need others.
             kept.close_excess();
         }
         kept.choosing += 1;
+        (kept.closed != kept.seen).then_some(kept.closed)
+    }
+
+    /// Records that the event loop has seen the end of so many closed connections.
+    fn see(&self, closed: u64) {
+        let mut kept = self.kept_here();
+        kept.seen = kept.seen.max(closed);
     }
 
     /// Ends the choice of a connection, which is no longer idle. Returns the number of the request.
@@ -239,7 +256,9 @@ impl FairQueue {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let permits = kept.take_all();
             drop(kept);
-            permits.into_iter().for_each(|permits| self.release(permits));
+            for permits in permits {
+                self.release(permits);
+            }
         }
         number
     }
@@ -321,14 +340,20 @@ impl QueueSlot {
     /// Must be called before Pingora chooses a connection to this server for an ordinary request, or an
     /// upgrade if `is_upgrade` is true. `is_pinned` is true for the connection of one client, which needs
     /// no permit while it is idle.
-    pub(crate) fn begin_choice(&mut self, server: &UpstreamServer, is_upgrade: bool, is_pinned: bool) {
+    pub(crate) async fn begin_choice(&mut self, server: &UpstreamServer, is_upgrade: bool, is_pinned: bool) {
         // Shared threads have common connections, which cannot be told apart here. They keep none idle.
         if self.queue.bounds_connections && is_own_thread() {
             self.abandon_choice();
             // Pingora does not mix the two kinds of connections.
             let server = server.number ^ u64::from(is_upgrade);
-            self.queue.begin_choice(server, is_pinned);
+            let closed = self.queue.begin_choice(server, is_pinned);
             self.connection = Some(Choice::Begun { server, is_pinned });
+            if let Some(closed) = closed {
+                // None is closed during the choice. After one round of the event loop, Pingora notices
+                // those that were closed before.
+                yield_now().await;
+                self.queue.see(closed);
+            }
         }
     }
 
