@@ -53,6 +53,7 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "base64",
     "icu_normalizer",
     "icu_properties",
+    "imagesize",
     "percent-encoding",
     "serde",
     "serde_json",

@@ -15,8 +15,10 @@ export function configuration({ upstream, mail, work }) {
   return {
     application: "max_requests_per_client = 1024\n",
     server: "max_connections_per_peer = 4096\n",
-    limits: ["discovery", "introspect", "jwks", "logout", "register", "revoke", "sign_ins"].map((name) => `${name} = "none"\n`).join(""),
+    limits: ["api", "discovery", "introspect", "jwks", "logout", "register", "revoke", "sign_ins"].map((name) => `${name} = "none"\n`).join(""),
     more: `[console]
+enabled = true
+[api]
 enabled = true
 [login]
 failures_per_account = 1000000
@@ -148,6 +150,11 @@ export async function seeds(client, port, target) {
     "revoke": post(own, "/oauth/revoke", `token=${JWT}&client_id=bench`),
     "introspect": post(own, "/oauth/introspect", `token=${JWT}`, [["Authorization", BASIC]]),
     "registration": post(own, "/oauth/register", '{"redirect_uris":["https://a.test/cb"],"client_name":"A","scope":"openid","contacts":["a@example.test"]}', [], "application/json"),
+    "API without a token": get(own, "/api/v1/users?search=a&limit=1", [["Accept", "application/json"]]),
+    "API with a wrong token": get(own, "/api/v1/audit?kind=signed_in,signed_out", bearer(`sealgate_api_${"A".repeat(43)}`)),
+    "API with another token": get(own, "/api/v1/clients/a%2Fb/secrets", bearer(JWT)),
+    "change by the API": { method: "PATCH", target: "/api/v1/users/anna%40example.test", body: '{"name":"Anna","groups":["a","b"]}', fields: [["Host", own], ["Content-Type", "application/json"], ["If-Match", '"a"'], ...bearer(`sealgate_api_${"A".repeat(43)}`)] },
+    "description of the API": get(own, "/api/v1/openapi.json", [["Accept", "application/json"], ["If-None-Match", '"a"']]),
     "registered client": get(own, "/oauth/register/a", bearer("A".repeat(43))),
   };
 }

@@ -1,7 +1,7 @@
 //! Commands that list and revoke access to accounts: browser sessions, grants, consents and
 //! application passwords.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::{
     Answer, AppPasswordAnswer, ConsentAnswer, EndedAnswer, GrantAnswer, ListPage, Rows, SessionAnswer,
@@ -14,12 +14,44 @@ use crate::users::UserRef;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::client::ClientId;
 use sealgate_domain::grant::{EndReason, GrantId};
-use sealgate_domain::session::{AppSession, SessionId};
+use sealgate_domain::session::{AppSession, Session, SessionId};
 use sealgate_domain::user::Subject;
-use sealgate_store::GrantFilter;
+use sealgate_store::{GrantFilter, Store, StoreError};
 
 /// Error for a request without a filter, which the command line does not send.
 const NO_FILTER: &str = "name a user or a client";
+
+/// Users all of whose access is being revoked. Lists do not show their access, although some records
+/// remain until the revocation is complete.
+struct Ending<'s> {
+    store: &'s Store,
+    known: BTreeMap<Subject, bool>,
+}
+
+impl<'s> Ending<'s> {
+    fn new(store: &'s Store) -> Self {
+        Self { store, known: BTreeMap::new() }
+    }
+
+    async fn has_user(&mut self, subject: Subject) -> Result<bool, StoreError> {
+        if let Some(known) = self.known.get(&subject) {
+            return Ok(*known);
+        }
+        let is_ending = self.store.has_open_revocation(subject).await?;
+        self.known.insert(subject, is_ending);
+        Ok(is_ending)
+    }
+
+    /// Returns whether the session ends: the revocation of one signed-in user ends it for all.
+    async fn has_session(&mut self, session: &Session) -> Result<bool, StoreError> {
+        for sign_in in &session.sign_ins {
+            if self.has_user(sign_in.subject).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
 
 pub(super) async fn sessions(context: &CommandContext<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
     match command {
@@ -45,9 +77,13 @@ async fn list_sessions(
 ) -> Result<Answer, CommandError> {
     let sub = users::find(context, user).await?.sub;
     let page = context.store.sessions_of_user(sub, after, PAGE).await?;
+    let mut ending = Ending::new(context.store);
     let (now, keep) = (context.clock.now(), context.keep_signed_in);
-    let live = page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep)).map(SessionAnswer::from);
-    Ok(ListPage::answer(Rows::Sessions(live.collect()), page.next))
+    let mut live = Vec::new();
+    for session in page.sessions.into_iter().filter_map(|session| session.in_effect(now, keep)) {
+        live.extend((!ending.has_session(&session).await?).then(|| SessionAnswer::from(session)));
+    }
+    Ok(ListPage::answer(Rows::Sessions(live), page.next))
 }
 
 /// Lists the sessions that the grants of a client belong to.
@@ -57,11 +93,15 @@ async fn list_of_client(
     after: Option<GrantId>,
 ) -> Result<Answer, CommandError> {
     let (sessions, next) = page_of_client(context, client, after).await?;
-    let mut rows = Vec::new();
+    let (mut rows, mut ending) = (Vec::new(), Ending::new(context.store));
     let (now, keep) = (context.clock.now(), context.keep_signed_in);
     for id in sessions {
         let session = context.store.session(id).await?.and_then(|session| session.value.in_effect(now, keep));
-        rows.extend(session.map(SessionAnswer::from));
+        if let Some(session) = session
+            && !ending.has_session(&session).await?
+        {
+            rows.push(SessionAnswer::from(session));
+        }
     }
     Ok(ListPage::answer(Rows::Sessions(rows), next))
 }
@@ -138,7 +178,13 @@ pub(super) async fn grants(context: &CommandContext<'_>, command: GrantCommand) 
         GrantCommand::List { of, after } => {
             let after = after.as_deref().and_then(GrantId::parse);
             let page = context.store.grants(&filter(context, of).await?, after, PAGE).await?;
-            Ok(ListPage::answer(Rows::Grants(page.grants.into_iter().map(GrantAnswer::from).collect()), page.next))
+            let (mut rows, mut ending) = (Vec::new(), Ending::new(context.store));
+            for grant in page.grants {
+                if !ending.has_user(grant.subject).await? {
+                    rows.push(GrantAnswer::from(grant));
+                }
+            }
+            Ok(ListPage::answer(Rows::Grants(rows), page.next))
         }
         GrantCommand::Revoke { grant } => revoke_grant(context, grant).await,
         GrantCommand::RevokeAll(of) => revoke_grants(context, of).await,
@@ -222,7 +268,8 @@ pub(super) async fn app_passwords(
     match command {
         AppPasswordCommand::List(user) => {
             let sub = users::find(context, &user).await?.sub;
-            let passwords = context.store.app_passwords(sub).await?.passwords.into_iter();
+            let is_ending = context.store.has_open_revocation(sub).await?;
+            let passwords = context.store.app_passwords(sub).await?.passwords.into_iter().filter(|_| !is_ending);
             Ok(ListPage::answer(Rows::AppPasswords(passwords.map(AppPasswordAnswer::from).collect()), None::<String>))
         }
         AppPasswordCommand::Revoke { user, id, .. } => revoke_app_password(context, &user, &id).await,

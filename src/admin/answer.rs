@@ -36,6 +36,7 @@ use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::rate_limit::RateLimit;
 use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::resource::ResourceAccess;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
@@ -389,6 +390,8 @@ shown! {
         default_scope: Scope = client.details.default_scope;
         id_token_signed_response_alg: Algorithm = client.details.id_token_signed_response_alg;
         level: AssuranceLevel = client.level;
+        /// Media type of the logo.
+        logo: String = client.logo.as_ref().map(|logo| logo.format.media_type().to_owned());
         /// Public keys of the client.
         jwks: Value = match &client.assertion_source {
             Some(AssertionSource::Jwks(jwks)) => Some(jwks.as_value().clone()),
@@ -456,11 +459,12 @@ shown! {
 #[serde(transparent)]
 pub struct ShownSecret(#[serde(serialize_with = "in_clear")] pub Secret);
 
-/// An initial access token, which registers one client.
+/// An initial access token, which registers clients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitialToken {
+    pub(super) id: String,
     pub(super) expires_at: UnixTime,
-    pub(super) initial_access_token: ShownSecret,
+    pub initial_access_token: ShownSecret,
 }
 
 /// Signing keys with their times, and the state of the automatic rotation.
@@ -530,6 +534,7 @@ pub enum Rows {
     AppPasswords(Vec<AppPasswordAnswer>),
     AppLogins(Vec<AppLoginAnswer>),
     ApiTokens(Vec<ApiTokenAnswer>),
+    RegistrationTokens(Vec<RegistrationTokenAnswer>),
     Factors(Vec<FactorAnswer>),
     OpenAccesses(Vec<OpenAccess>),
     Mails(Vec<MailAnswer>),
@@ -629,6 +634,24 @@ shown! {
         /// The token itself, shown once.
         token: ShownSecret = None;
     }
+}
+
+shown! {
+    /// An initial access token, without its secret.
+    pub RegistrationTokenAnswer of token: RegistrationToken {
+        id: String = token.id().to_string();
+        name: String = token.name.clone();
+        /// Number of clients that the token registers.
+        registrations: u32 = token.registrations;
+        /// Number of clients that the token still registers.
+        left: u32 = token.left();
+        /// Clients that were registered with the token.
+        clients: Vec<ClientId> = token.clients.clone();
+        /// Administrator who created the token. An operator created a token without a creator.
+        creator: Option<Subject> = token.creator;
+        created_at: UnixTime = token.created_at;
+        expires_at: UnixTime = token.expires_at;
+    } optional {}
 }
 
 /// A mail, without its content.

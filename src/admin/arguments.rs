@@ -19,6 +19,7 @@ use sealgate_domain::assertion_source::{ClientJwks, MAX_JWKS_LENGTH, Workload};
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{AuthMethod, ClientId, ClientType, ConsentRule, GrantType};
+use sealgate_domain::client_logo::{LogoPicture, MAX_LOGO_BYTES};
 use sealgate_domain::grant::GrantId;
 use sealgate_domain::language::Language;
 use sealgate_domain::oauth::jwk_set::Algorithm;
@@ -210,6 +211,18 @@ pub(super) fn jwks_file(path: &str) -> Result<ClientJwks, String> {
     let file = File::open(path).map_err(fault)?;
     file.take(MAX_JWKS_LENGTH as u64 + 1).read_to_string(&mut text).map_err(fault)?;
     ClientJwks::parse(&text).map_err(|problem| format!("{path}: {problem}"))
+}
+
+/// Reads the logo of a client from a file. An empty name removes the logo.
+pub(super) fn logo_file(path: &str) -> Result<Setting<LogoPicture>, String> {
+    if path.is_empty() {
+        return Ok(Setting::Removed);
+    }
+    let fault = |error: io::Error| format!("cannot read {path}: {error}");
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fault)?;
+    file.take(MAX_LOGO_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(fault)?;
+    LogoPicture::parse(bytes).map(Setting::Set).map_err(|problem| format!("{path}: {problem}"))
 }
 
 /// Parses a workload: the name of a trusted issuer, and the subject of its tokens.

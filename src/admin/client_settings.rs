@@ -14,6 +14,7 @@ use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{
     AuthMethod, Client, ClientDecision, ClientId, ClientSecret, ClientType, ConsentRule, GrantType,
 };
+use sealgate_domain::client_logo::LogoPicture;
 use sealgate_domain::client_logout::BackchannelLogout;
 use sealgate_domain::client_rules;
 use sealgate_domain::client_rules::MAX_DEFAULT_MAX_AGE;
@@ -231,6 +232,10 @@ pub struct ClientSettings {
     /// Whether the client needs "sid" in logout tokens; they always have it
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub backchannel_logout_session_required: Option<bool>,
+    /// File with the logo, which the consent page shows: PNG, JPEG or WebP, at most 32 KiB, 16 to 1024 pixels wide and
+    /// high; '' for none
+    #[arg(long, value_name = "FILE", value_parser = arguments::logo_file)]
+    pub logo: Option<Setting<LogoPicture>>,
     /// Owning developer, or "none" for the operator
     #[arg(long, value_name = "SUB|EMAIL|none", value_parser = arguments::user_or_none)]
     pub owner: Option<Setting<UserRef>>,
@@ -298,6 +303,16 @@ impl ClientSettings {
         Self { backchannel_logout_uri: uri, backchannel_logout_session_required: session_required, ..Self::default() }
     }
 
+    /// Creates a change of the logo. `None` removes it.
+    pub fn of_logo(picture: Option<LogoPicture>) -> Self {
+        Self { logo: Some(picture.map_or(Setting::Removed, Setting::Set)), ..Self::default() }
+    }
+
+    /// Returns the picture of the new logo, if one is set.
+    pub(super) fn picture(&self) -> Option<&LogoPicture> {
+        self.logo.as_ref().and_then(Setting::value)
+    }
+
     /// Applies the changes to a client, or returns every error.
     pub(super) fn apply(&self, client: &mut Client, input: &SettingsInput<'_>) -> Result<(), Vec<String>> {
         let mut faults = Vec::new();
@@ -350,6 +365,9 @@ impl ClientSettings {
         }
         if let Some(written) = &self.visible_groups {
             client.visible_groups = visible_groups(written, &mut faults);
+        }
+        if let Some(setting) = &self.logo {
+            client.logo = setting.value().map(LogoPicture::describe);
         }
         self.apply_introspection(client, input, &mut faults);
         self.apply_backchannel_logout(client, &mut faults);
@@ -414,7 +432,7 @@ impl ClientSettings {
         let before = client.introspection.clone();
         if !self.introspection.unwrap_or(before.is_some()) {
             if self.introspection_apps.as_ref().is_some_and(|apps| apps.iter().any(|app| !app.is_empty())) {
-                faults.push(format!("--introspection-app {}", client_rules::NO_INTROSPECTION));
+                faults.push(format!("introspection_apps {}", client_rules::NO_INTROSPECTION));
             }
             client.introspection = None;
             return;
@@ -440,7 +458,7 @@ impl ClientSettings {
             }
         };
         if uri.is_none() && self.backchannel_logout_session_required == Some(true) && faults.is_empty() {
-            faults.push(format!("--backchannel-logout-session-required {}", client_rules::NO_LOGOUT_URI));
+            faults.push(format!("backchannel_logout_session_required {}", client_rules::NO_LOGOUT_URI));
         }
         client.backchannel_logout = uri.map(|uri| BackchannelLogout { uri, session_required });
     }
@@ -481,7 +499,8 @@ impl ClientSettings {
     }
 }
 
-const NO_SERVICE: &str = "groups of a client need --service, because users have their own groups";
+const NO_SERVICE: &str =
+    "groups of a client need access to an application (service), because users have their own groups";
 
 /// Parses the access of a client in its own name. Empty texts remove all.
 pub(super) fn services(written: &[String], faults: &mut Vec<String>) -> BTreeMap<String, BTreeSet<String>> {

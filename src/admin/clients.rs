@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::answer::{Answer, ClientAnswer, EndedAnswer, InitialToken, ListPage, Rows, SecretTimes, ShownSecret};
+use super::answer::{Answer, ClientAnswer, EndedAnswer, ListPage, Rows, SecretTimes, ShownSecret};
 use super::arguments::{SecretExpiry, Setting};
 use super::client_settings::{
     ClientSettings, NewClient, SettingsInput, assertion_source, check_algorithm, check_introspection, check_service,
@@ -11,7 +11,7 @@ use super::client_settings::{
 };
 use super::command::{ClientCommand, SecretCommand};
 use super::context::{CommandContext, CommandError, PAGE};
-use crate::users;
+use crate::{registration_tokens, users};
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::client::{
@@ -33,8 +33,7 @@ use sealgate_domain::user::Subject;
 use sealgate_store::{AddOutcome, StoreError};
 use sealgate_system::clock::random;
 
-/// Maximum overlap of an old secret, and maximum lifetime of an initial access token, in seconds:
-/// 90 days.
+/// Maximum overlap of an old secret, in seconds: 90 days.
 const MAX_LIFETIME_SECONDS: u64 = 90 * 24 * 60 * 60;
 
 pub(super) async fn execute(context: &CommandContext<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
@@ -66,7 +65,11 @@ async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Ans
         }
         ClientCommand::Set { client, settings } => set(context, &client, &settings).await,
         ClientCommand::Delete(id) => delete(context, &id).await,
-        ClientCommand::GenerateToken { lifetime_seconds } => initial_token(context, lifetime_seconds).await,
+        ClientCommand::GenerateToken { name, lifetime_seconds, registrations } => {
+            registration_tokens::generate(context, name, lifetime_seconds, registrations).await
+        }
+        ClientCommand::ListTokens => registration_tokens::list(context).await,
+        ClientCommand::RevokeToken { id } => registration_tokens::revoke(context, &id).await,
         // The command line executes this command itself, without a server.
         ClientCommand::HashSecret => Err(CommandError::invalid("a server does not hash secrets of clients")),
     }
@@ -103,6 +106,7 @@ async fn add(context: &CommandContext<'_>, new: NewClient) -> Result<Answer, Com
         token_limit: new.token_limit,
         level: new.level,
         service: checked.service,
+        logo: None,
         visible_groups: checked.visible_groups,
         backchannel_logout: checked.backchannel_logout,
         introspection: checked.introspection,
@@ -278,14 +282,20 @@ async fn set(context: &CommandContext<'_>, id: &ClientId, settings: &ClientSetti
             *outcome.lock().unwrap_or_else(PoisonError::into_inner) = None;
             return;
         }
-        let changed = settings.apply(&mut next, &means).map(|()| client_rules::changes(client, &next));
+        let changed = settings.apply(&mut next, &means).map(|()| {
+            // A developer cannot approve what users would see.
+            let loses = !context.authority.is_administrative() && next.revoke_approval_if_changed(client);
+            let lost = loses.then_some("approval lost");
+            client_rules::changes(client, &next).into_iter().chain(lost).collect::<Vec<_>>()
+        });
         if changed.is_ok() {
             *client = next;
         }
         // The store may call this closure several times. The last call is committed.
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed);
     };
-    let client = context.store.change_client(id, change).await?.ok_or_else(|| absent(id))?;
+    let changed = context.store.change_client_with(id, settings.picture(), change).await?;
+    let client = changed.ok_or_else(|| absent(id))?;
     let outcome = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     let changed = outcome.ok_or_else(|| absent(id))?.map_err(CommandError::Invalid)?;
     if !changed.is_empty() {
@@ -355,8 +365,9 @@ async fn remove_secret(context: &CommandContext<'_>, id: &ClientId, secret: &str
             return;
         }
         let removed = if !next.remove_secret(secret) {
-            let list = format!("sealgate client secret list {id}");
-            Err(CommandError::Absent(format!("the client {id} has no secret {secret}; see: {list}")))
+            let see = format!("; see: sealgate client secret list {id}");
+            let see = context.advice(&see, "");
+            Err(CommandError::Absent(format!("the client {id} has no secret {secret}{see}")))
         } else if next.working_secrets(now).next().is_none() && client.working_secrets(now).next().is_some() {
             Err(CommandError::invalid(format!(
                 "this is the only valid secret of the client {id}; add another one first, or disable the client"
@@ -498,17 +509,4 @@ async fn delete(context: &CommandContext<'_>, id: &ClientId) -> Result<Answer, C
     }
     context.record(context.event(AuditKind::ClientDeleted).with_client(id)).await;
     Ok(EndedAnswer { client_id: Some(id.clone()), deleted: Some(true), ..EndedAnswer::from(()) }.into())
-}
-
-async fn initial_token(context: &CommandContext<'_>, lifetime_seconds: u64) -> Result<Answer, CommandError> {
-    if !(1..=MAX_LIFETIME_SECONDS).contains(&lifetime_seconds) {
-        return Err(CommandError::invalid(format!(
-            "an initial access token is valid for 1 to {MAX_LIFETIME_SECONDS} seconds (90 days)"
-        )));
-    }
-    let token = fresh_secret(context);
-    let expires_at = context.clock.now().plus(Duration::from_secs(lifetime_seconds));
-    context.store.add_initial_token(&token.hash(), expires_at).await?;
-    tracing::info!("an operator created an initial access token");
-    Ok(Answer::InitialToken(InitialToken { expires_at, initial_access_token: ShownSecret(token) }))
 }

@@ -479,14 +479,40 @@ pub enum ClientCommand {
     /// Prints the value of `secret_hash` for the configuration file. Needs no configuration. Generate a secret with: openssl rand -hex 32
     #[serde(skip)]
     HashSecret,
-    /// Generate a token that registers one client over HTTP (RFC 7591)
+    /// Generate a token that registers clients over HTTP (RFC 7591)
     ///
     /// The token is printed once.
     GenerateToken {
+        /// Name of the token, such as the program that registers clients
+        #[arg(long, value_name = "NAME", default_value = "")]
+        #[serde(default)]
+        name: String,
         /// Seconds for which the token is valid
         #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
         lifetime_seconds: u64,
+        /// Number of clients that the token registers, at most 100
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        #[serde(default = "one")]
+        registrations: u32,
     },
+    /// List the tokens that register clients
+    ///
+    /// Shows their IDs, how many clients each still registers, and those that it has registered, not the tokens
+    /// themselves.
+    ListTokens,
+    /// Revoke a token that registers clients; it stops working at once
+    ///
+    /// The clients that it has registered stay.
+    RevokeToken {
+        /// Token ID (see `sealgate client list-tokens`)
+        #[arg(value_name = "ID", allow_hyphen_values = true)]
+        id: String,
+    },
+}
+
+/// Returns the number of clients that a token registers if a command does not say so.
+const fn one() -> u32 {
+    1
 }
 
 /// Commands about a client's secrets.

@@ -132,6 +132,12 @@ impl<'a> CommandContext<'a> {
         if self.is_user_manager() { revocation.sparing_others() } else { revocation }
     }
 
+    /// Returns advice in the terms of the sender: `shell` for an operator at the command line, `other`
+    /// for users of the console and programs.
+    pub(super) fn advice<'t>(&self, shell: &'t str, other: &'t str) -> &'t str {
+        if self.request.is_none() { shell } else { other }
+    }
+
     /// Creates an audit event with the actor of the command. The caller adds the details.
     pub(super) fn event(&self, kind: AuditKind) -> AuditEvent {
         let event = AuditEvent::new(self.clock.now(), kind, self.actor);

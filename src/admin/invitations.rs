@@ -125,7 +125,7 @@ pub(super) async fn resend(
         return Err(CommandError::Exists(error));
     }
     if user.value.email.is_none() {
-        return Err(CommandError::invalid(format!("{name} has no e-mail address; {NEEDS_ADDRESS}")));
+        return Err(CommandError::invalid(format!("{name} has no e-mail address; {}", needs_address(context))));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(invited_user.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
@@ -218,17 +218,20 @@ impl<'a> InvitationSender<'a> {
                 ));
             }
             Mailing::Off => {
-                return Err(CommandError::invalid(
+                return Err(CommandError::invalid(context.advice(
                     "this server sends no mail, so it cannot invite users; configure [mail], and create a \
                       wrapping key with `sealgate key generate-wrapping-key` if the token has none; or print the \
                       link with `user invite --print-link`",
-                ));
+                    "this server sends no mail, so it cannot invite users; request the link instead, and send it \
+                     to the user",
+                )));
             }
         };
         if !sealgate.store.has_room_for_mail(mails) {
-            return Err(CommandError::invalid(
+            return Err(CommandError::invalid(context.advice(
                 "too many messages are queued; `sealgate mail list` shows them and the reason",
-            ));
+                "too many messages are queued; the list of messages has the reason",
+            )));
         }
         let inviter = match context.actor {
             Actor::Administrator(subject) | Actor::UserManager(subject) => {
@@ -302,7 +305,7 @@ impl<'a> InvitationSender<'a> {
         language: Language,
     ) -> Result<WaitingMail, CommandError> {
         let (entropy, now) = (self.context.entropy, self.context.clock.now());
-        let to = user.email.clone().ok_or_else(|| CommandError::invalid(NEEDS_ADDRESS))?;
+        let to = user.email.clone().ok_or_else(|| CommandError::invalid(needs_address(self.context)))?;
         let app = app.and_then(|app| self.title(app)).map(str::to_owned);
         let mail = Mail::Invitation { token: token.expose().to_owned(), inviter, app };
         let id = MailId::from_bytes(random(entropy));
@@ -315,8 +318,13 @@ impl<'a> InvitationSender<'a> {
 }
 
 /// Reason to refuse an invitation without an address, and what to do.
-pub(super) const NEEDS_ADDRESS: &str = "an invitation needs an e-mail address; add one with `user set --email`, or give the \
-    user a password with `user set-password`";
+fn needs_address(context: &CommandContext<'_>) -> &'static str {
+    context.advice(
+        "an invitation needs an e-mail address; add one with `user set --email`, or give the user a password with \
+         `user set-password`",
+        "an invitation needs an e-mail address; add one first",
+    )
+}
 
 /// Returns the reason why mail cannot be delivered to an address, if any.
 pub(super) fn mail_fault(email: &Email) -> Option<&'static str> {

@@ -26,6 +26,7 @@ mod keys;
 mod mails;
 mod nodes;
 pub mod open_accesses;
+mod registration_tokens;
 pub mod schema;
 pub mod socket;
 pub mod user_settings;

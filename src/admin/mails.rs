@@ -107,7 +107,5 @@ fn parse_id(id: &str) -> Result<MailId, CommandError> {
 }
 
 fn absent(id: &str) -> CommandError {
-    CommandError::Absent(format!(
-        "no queued or undeliverable message has the ID {id}; to list sent messages, run: sealgate mail list --sent"
-    ))
+    CommandError::Absent(format!("no queued or undeliverable message has the ID {id}; the message may have been sent"))
 }

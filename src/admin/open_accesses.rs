@@ -27,6 +27,9 @@ const MAX_READ: usize = 500;
 /// - Application passwords.
 /// - Stored names and passwords at applications.
 ///
+/// While all access of the user is being revoked, only those that the revocation leaves are returned:
+/// consents and stored names.
+///
 /// An application on the issuer's host uses the browser session itself, and has no session of its
 /// own.
 ///
@@ -40,7 +43,8 @@ pub async fn of_user(
     now: UnixTime,
 ) -> Result<Vec<OpenAccess>, StoreError> {
     let mut accesses = Vec::new();
-    let sessions = sessions(store, user, keep, now).await?;
+    let is_ending = store.has_open_revocation(user).await?;
+    let sessions = if is_ending { Vec::new() } else { sessions(store, user, keep, now).await? };
     for session in &sessions {
         let Some(sign_in) = session.sign_in_of(user) else { continue };
         accesses.push(of_session(session, sign_in));
@@ -48,7 +52,7 @@ pub async fn of_user(
         accesses.extend(own.iter().map(|own| of_app_session(apps, own, session)));
     }
     accesses.extend(of_clients(store, user, now).await?);
-    for password in store.app_passwords(user).await?.passwords.into_iter().rev() {
+    for password in store.app_passwords(user).await?.passwords.into_iter().rev().filter(|_| !is_ending) {
         let access = OpenAccess::new(AccessKind::AppPassword, password.id(), password.created_at);
         let access = OpenAccess { name: Some(password.name), last_used_at: password.last_used_at, ..access };
         accesses.push(at_app(apps, &password.app, access));
@@ -153,7 +157,8 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
     let mut accesses: BTreeMap<ClientId, OpenAccess> = BTreeMap::new();
     let consents = store.consents_page(user, None, MAX_READ).await?;
     let filter = GrantFilter { subject: Some(user), ..GrantFilter::default() };
-    let grants = store.grants(&filter, None, MAX_READ).await?.grants;
+    let is_ending = store.has_open_revocation(user).await?;
+    let grants = if is_ending { Vec::new() } else { store.grants(&filter, None, MAX_READ).await?.grants };
     let of_consents = consents.into_iter().map(|consent| {
         let access = OpenAccess::new(AccessKind::Client, consent.client.to_string(), consent.at);
         let resources = consent.resources.keys().cloned().collect();
@@ -184,8 +189,8 @@ pub async fn of_clients(store: &Store, user: Subject, now: UnixTime) -> Result<V
         let client =
             store.client(&id).await?.filter(|client| consent.as_ref().is_none_or(|consent| consent.is_for(client)));
         if let Some(client) = client {
-            accesses
-                .insert(id.clone(), OpenAccess { target: Some(id.to_string()), title: Some(client.name), ..access });
+            let (target, title) = (Some(id.to_string()), Some(client.name));
+            accesses.insert(id.clone(), OpenAccess { target, title, logo: client.logo, ..access });
         }
     }
     let mut accesses: Vec<_> = accesses.into_values().collect();

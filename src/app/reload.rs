@@ -95,17 +95,23 @@ impl Reloader {
     }
 
     /// Prepares a reload, and then stores the clients of the file. Storing them is the last step
-    /// that can fail. Returns the removed clients.
+    /// that can fail. Before it, checks that the user may still reload. Returns the removed clients,
+    /// and the audit event of the request.
     async fn prepare_and_store(
         &self,
         site: &Arc<Site>,
-        confirmed: Option<String>,
-    ) -> Result<(Prepared, Vec<ClientId>), ReloadFault> {
+        request: Option<ReloadRequest>,
+    ) -> Result<(Prepared, Vec<ClientId>, Option<AuditEvent>), ReloadFault> {
+        let confirmed = request.as_ref().map(|request| request.fingerprint().to_owned());
         let prepared = self.prepare(site, confirmed).await?;
+        let event = match request {
+            Some(request) => Some(request.permitted().await?),
+            None => None,
+        };
         let sealgate = prepared.site.sealgate();
         let removed = defined_clients::store(sealgate, &sealgate.config.clients).await;
         let removed = removed.map_err(|fault| ReloadFault::Refused(fault.into_lines()))?;
-        Ok((prepared, removed))
+        Ok((prepared, removed, event))
     }
 
     /// Applies a prepared reload. A log filter that cannot be set is only logged.
@@ -137,12 +143,11 @@ impl Reload for Reloader {
     }
 
     async fn reload(&self, request: Option<ReloadRequest>) -> Result<Vec<String>, ReloadFault> {
-        let (event, confirmed) = request.map(|request| (request.event, request.fingerprint)).unzip();
         let mut site = self.site.lock().await;
         let _notice = ReloadNotice::new();
         let metrics = Arc::clone(&site.sealgate().metrics);
-        match self.prepare_and_store(&site, confirmed).await {
-            Ok((prepared, removed)) => {
+        match self.prepare_and_store(&site, request).await {
+            Ok((prepared, removed, event)) => {
                 let (next, changed) = self.apply(&site, prepared);
                 *site = next;
                 let sealgate = site.sealgate();

@@ -165,6 +165,9 @@ fn columns(command: &Command) -> &'static [&'static str] {
         Command::AppLogin(_) => &["app", "username", "changed_at", "refused"],
         Command::User(_) => &["sub", "email", "username", "name", "state", "roles", "invitation"],
         Command::Client(ClientCommand::Secret(_)) => &["id", "created_at", "expires_at"],
+        Command::Client(ClientCommand::ListTokens) => {
+            &["id", "name", "registrations", "left", "clients", "creator", "created_at", "expires_at"]
+        }
         Command::Client(_) => &["client_id", "client_name", "client_type", "state", "scope", "from_configuration"],
         Command::Session(_) => &["sid", "address", "created_at", "last_seen_at", "expires_at", "user_agent"],
         Command::Grant(_) => &["grant", "sub", "client_id", "sid", "scope", "created_at", "expires_at"],
@@ -306,7 +309,9 @@ fn of_client(command: &ClientCommand, answer: &Facts<'_>) -> Option<Sentence> {
             let text = format!("Generated an initial access token, valid until {}", answer.text("expires_at"));
             (text, &["initial_access_token"])
         }
+        ClientCommand::RevokeToken { id } => (format!("Revoked registration token {id}"), &[]),
         ClientCommand::List { .. }
+        | ClientCommand::ListTokens
         | ClientCommand::Show(_)
         | ClientCommand::HashSecret
         | ClientCommand::Secret(SecretCommand::List(_)) => return None,

@@ -69,17 +69,25 @@ pub(super) fn run(
         explanation = explanation.with_invalid_token(claim);
     }
     let advice = match explanation.reason {
-        "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER"),
+        "unauthenticated" if is_disabled => Some("enable the user: sealgate user enable USER".to_owned()),
         "unauthenticated" if matches!(asker, Asker::User(..)) => Some(
             "the rule accepts access tokens only, not the session of a browser: send a token, or set `access` to \
-             \"signed_in\"",
+             \"signed_in\""
+                .to_owned(),
+        ),
+        "unauthenticated" => Some(
+            "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
+                .to_owned(),
         ),
         "network" if from.is_none() => {
-            Some("rules of this path are for some networks: name the client with --from ADDRESS")
+            Some("rules of this path are for some networks: name the client with --from ADDRESS".to_owned())
         }
-        reason => explained::advice(reason),
+        reason => explained::advice(reason).map(|advice| match explained::command(reason) {
+            Some(command) => format!("{advice}: {command}"),
+            None => advice.to_owned(),
+        }),
     };
-    print(&explanation, shown_user.as_ref(), advice, output)
+    print(&explanation, shown_user.as_ref(), advice.as_deref(), output)
 }
 
 fn read(token: String) -> Result<String, CommandFailure> {

@@ -6,27 +6,27 @@
 
 use std::cell::RefCell;
 use std::hash::Hash;
-use std::num::NonZero;
-use std::thread::available_parallelism;
 
 use quick_cache::unsync::Cache;
 use thread_local::ThreadLocal;
+
+use sealgate_system::own_line::OwnLine;
 
 /// Minimum number of entries for each thread.
 const MIN_ENTRIES: usize = 1024;
 
 /// Cache of each thread.
 pub struct LocalCache<K: Eq + Hash + Send, V: Clone + Send> {
-    of_threads: ThreadLocal<RefCell<Cache<K, V>>>,
+    of_threads: ThreadLocal<OwnLine<RefCell<Cache<K, V>>>>,
     entries: usize,
 }
 
 impl<K: Eq + Hash + Send, V: Clone + Send> LocalCache<K, V> {
-    /// Creates the caches. All threads together have about as many entries as the shared cache, unless
-    /// a thread would have fewer than [`MIN_ENTRIES`].
-    pub fn new(shared_entries: usize) -> Self {
-        let threads = available_parallelism().map_or(1, NonZero::get);
-        Self { of_threads: ThreadLocal::new(), entries: (shared_entries / threads).max(MIN_ENTRIES) }
+    /// Creates the caches of `threads` threads. All together have about as many entries as the shared
+    /// cache, unless a thread would have fewer than [`MIN_ENTRIES`].
+    pub fn new(shared_entries: usize, threads: usize) -> Self {
+        let entries = (shared_entries / threads.max(1)).max(MIN_ENTRIES);
+        Self { of_threads: ThreadLocal::new(), entries }
     }
 
     /// Returns this thread's copy.
@@ -40,6 +40,6 @@ impl<K: Eq + Hash + Send, V: Clone + Send> LocalCache<K, V> {
     }
 
     fn here(&self) -> &RefCell<Cache<K, V>> {
-        self.of_threads.get_or(|| RefCell::new(Cache::new(self.entries)))
+        self.of_threads.get_or(|| OwnLine(RefCell::new(Cache::new(self.entries))))
     }
 }

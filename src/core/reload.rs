@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use sealgate_config::{Config, Difference};
 use sealgate_domain::audit::AuditEvent;
+use sealgate_store::{Store, StoreError};
 
 /// Reloads the configuration of the running server.
 #[async_trait]
@@ -29,12 +30,33 @@ pub trait Reload: Send + Sync {
 }
 
 /// Reload that a user requested.
-#[derive(Debug)]
 pub struct ReloadRequest {
-    /// Audit event of the reload, without its detail.
-    pub event: AuditEvent,
-    /// [`Config::fingerprint`] of the configuration that the user has confirmed.
-    pub fingerprint: String,
+    event: AuditEvent,
+    fingerprint: String,
+    store: Arc<Store>,
+}
+
+impl ReloadRequest {
+    /// Creates the request. `event` is the audit event of the reload, without its detail. `fingerprint` is
+    /// the [`Config::fingerprint`] of the configuration that the user has confirmed. `store` is the
+    /// store of the user's request: see [`Store::require_permission`].
+    pub fn new(event: AuditEvent, fingerprint: String, store: Arc<Store>) -> Self {
+        Self { event, fingerprint, store }
+    }
+
+    /// Returns the fingerprint of the configuration that the user has confirmed.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Returns the audit event, if the user may still reload. To be called before the first change.
+    ///
+    /// # Errors
+    /// [`ReloadFault::NotPermitted`].
+    pub async fn permitted(self) -> Result<AuditEvent, ReloadFault> {
+        self.store.require_permission().await.map_err(ReloadFault::NotPermitted)?;
+        Ok(self.event)
+    }
 }
 
 /// Content of the configuration file, compared with the running configuration.
@@ -45,12 +67,14 @@ pub struct PendingReload {
 }
 
 /// Reason why a reload changed nothing.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum ReloadFault {
     /// Every reason, one line each.
     Refused(Vec<String>),
     /// The file has changed since the user confirmed its content.
     ChangedMeanwhile,
+    /// The user has lost the session or the role since the request began, or this cannot be read.
+    NotPermitted(StoreError),
 }
 
 impl ReloadFault {
@@ -59,6 +83,7 @@ impl ReloadFault {
         match self {
             Self::Refused(lines) => lines,
             Self::ChangedMeanwhile => vec!["the configuration file has changed meanwhile".to_owned()],
+            Self::NotPermitted(error) => vec![error.to_string()],
         }
     }
 }

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::answers::Answers;
 use crate::audit::AuditLog;
 use crate::endorsing;
+use crate::exports::Exports;
 use crate::limits::RequestLimits;
 use crate::overview::OverviewCache;
 use crate::password::Passwords;
+use crate::probes::MachineProbes;
 use crate::refusals::RecentRefusals;
 use crate::reload::ReloadHandle;
 use crate::sources::Sources;
@@ -39,7 +41,7 @@ use sealgate_signer::attestation::Attestations;
 use sealgate_signer::{PublicKey, Signer};
 use sealgate_store::engine::{Engine, EngineError};
 use sealgate_store::postgres::PostgresFault;
-use sealgate_store::{Store, StoreError, UserRule};
+use sealgate_store::{ProtectedUsers, Store, StoreError, UserRule};
 use sealgate_system::clock::{Clock, Entropy, random};
 use sealgate_system::metrics::{MailOutcome, Metrics};
 use sealgate_system::read_mostly::LocalRef;
@@ -53,9 +55,6 @@ const SETTLING_PAUSE: Duration = Duration::from_millis(250);
 /// Requests read the ring one after another. Without the timeout, each request would wait for all
 /// earlier requests while the database does not respond.
 const KEY_RING_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Maximum number of exports of the audit log that run at the same time.
-const MAX_EXPORTS: usize = 4;
 
 /// State of a node, shared by all requests and background tasks.
 ///
@@ -92,6 +91,8 @@ pub struct Sealgate {
     pub user_lists: UserLists,
     /// Figures of the console's overview.
     pub overview: OverviewCache,
+    /// Conditions of the machine for the console's overview.
+    pub probes: MachineProbes,
     /// Recent refusals of the gateway.
     pub refusals: Arc<RecentRefusals>,
     /// Limits of requests and of password guesses.
@@ -109,8 +110,8 @@ pub struct Sealgate {
     pub in_effect: Arc<ArcSwap<Config>>,
     /// Reload of the configuration.
     pub reload: Arc<ReloadHandle>,
-    /// Permits for exports that run at the same time.
-    pub exports: Arc<Semaphore>,
+    /// Exports of the audit log that run.
+    pub exports: Arc<Exports>,
 }
 
 /// Whether clients need a feature, and [`Store::clients_counter`] before that was read. `None` before the
@@ -170,7 +171,7 @@ impl Parts {
                 turn: AsyncMutex::new(Instant::now()),
             }),
             issuer: Arc::new(Issuer::new(config.issuer.as_str().to_owned(), config.tokens.access_token, signer)),
-            bearers: Arc::default(),
+            bearers: Arc::new(Bearers::new(config.server.threads)),
             trust: Arc::new(TrustedIssuers::open(&config.trusted_issuers)?),
             documents: Arc::default(),
             client_key_sets: Arc::default(),
@@ -180,6 +181,7 @@ impl Parts {
             enrolment: Arc::default(),
             user_lists: UserLists::default(),
             overview: OverviewCache::default(),
+            probes: MachineProbes::default(),
             refusals: Arc::default(),
             limits: Arc::new(limits),
             passwords: Arc::new(Passwords::new(&config.login).map_err(|error| no_thread(&error))?),
@@ -193,7 +195,7 @@ impl Parts {
             entropy,
             in_effect: Arc::new(ArcSwap::from(Arc::clone(&config))),
             reload: Arc::default(),
-            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
+            exports: Arc::default(),
             config,
         })
     }
@@ -288,7 +290,7 @@ impl Sealgate {
     /// Returns the state for a request with this token for the admin API. The store of the returned
     /// state refuses commits that the token does not permit: see [`Store::for_api_token`].
     #[must_use]
-    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
+    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<ProtectedUsers>) -> Self {
         Self { store: Arc::new(self.store.for_api_token(token, creator, protected)), ..self.clone() }
     }
 
@@ -354,7 +356,8 @@ impl Sealgate {
     pub fn with(&self, config: Config) -> Self {
         let pages = Arc::new(Pages::new(&config.pages));
         // Verified tokens depend on the resources and service accounts of the configuration.
-        Self { config: Arc::new(config), pages, bearers: Arc::default(), ..self.clone() }
+        let bearers = Arc::new(Bearers::new(config.server.threads));
+        Self { config: Arc::new(config), pages, bearers, ..self.clone() }
     }
 
     /// Reads the attestations whose files have changed, on a blocking thread.

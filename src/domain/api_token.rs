@@ -102,6 +102,20 @@ impl ApiScope {
         }
     }
 
+    /// Returns the scope that shows the objects of this scope.
+    pub const fn reading(self) -> Self {
+        match self {
+            Self::UsersRead | Self::UsersWrite | Self::AdminsWrite => Self::UsersRead,
+            Self::GroupsRead | Self::GroupsWrite => Self::GroupsRead,
+            Self::ClientsRead | Self::ClientsWrite => Self::ClientsRead,
+            Self::SessionsRead | Self::SessionsWrite => Self::SessionsRead,
+            Self::KeysRead | Self::KeysWrite => Self::KeysRead,
+            Self::MailRead | Self::MailWrite => Self::MailRead,
+            Self::AuditRead => Self::AuditRead,
+            Self::AppsRead => Self::AppsRead,
+        }
+    }
+
     /// Parses the name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.as_str() == name)

@@ -111,6 +111,9 @@ pub enum AuditKind {
     /// A token for the admin API was created. The detail gives its id and scopes.
     ApiTokenCreated,
     ApiTokenRevoked,
+    /// An initial access token was created. The detail gives its id, the number of clients and its end.
+    RegistrationTokenCreated,
+    RegistrationTokenRevoked,
     /// An administrator changed an application in the console.
     AppChanged,
     /// A user of the console exported events of the audit log.
@@ -121,7 +124,7 @@ pub enum AuditKind {
 
 impl AuditKind {
     /// All kinds, in the order of the variants.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 58] = [
         Self::SignedIn,
         Self::SignInFailed,
         Self::AppSignedIn,
@@ -175,6 +178,8 @@ impl AuditKind {
         Self::ConfigurationReloaded,
         Self::ApiTokenCreated,
         Self::ApiTokenRevoked,
+        Self::RegistrationTokenCreated,
+        Self::RegistrationTokenRevoked,
         Self::AppChanged,
         Self::AuditExported,
         Self::UsersExported,
@@ -236,6 +241,8 @@ impl AuditKind {
             Self::ConfigurationReloaded => "configuration_reloaded",
             Self::ApiTokenCreated => "api_token_created",
             Self::ApiTokenRevoked => "api_token_revoked",
+            Self::RegistrationTokenCreated => "registration_token_created",
+            Self::RegistrationTokenRevoked => "registration_token_revoked",
             Self::AppChanged => "app_changed",
             Self::AuditExported => "audit_exported",
             Self::UsersExported => "users_exported",

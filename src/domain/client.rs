@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assertion_source::AssertionSource;
 use crate::assurance::AssuranceLevel;
+use crate::client_logo::ClientLogo;
 use crate::client_logout::BackchannelLogout;
 use crate::group_filter::GroupFilter;
 use crate::oauth::introspection::IntrospectionAccess;
@@ -365,6 +366,9 @@ pub struct Client {
     pub incarnation: u32,
     #[serde(default)]
     pub details: ClientDetails,
+    /// Logo that an administrator, an operator or the owner has uploaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logo: Option<ClientLogo>,
     /// Developer who owns the client. Only the owner and administrators see the client in the
     /// console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -515,7 +519,7 @@ impl Client {
     /// start sign-ins.
     ///
     /// A new field of [`ClientDetails`] belongs here if a page shows it.
-    fn displayed_values(&self) -> (&str, Option<String>, [Option<&str>; 4]) {
+    fn displayed_values(&self) -> (&str, Option<&ClientLogo>, Option<String>, [Option<&str>; 4]) {
         let ClientDetails {
             description: _,
             client_uri,
@@ -528,7 +532,7 @@ impl Client {
             id_token_signed_response_alg: _,
         } = &self.details;
         let links = [client_uri, initiate_login_uri, tos_uri, policy_uri].map(Option::as_deref);
-        (&self.name, self.home(), links)
+        (&self.name, self.logo.as_ref(), self.home(), links)
     }
 
     /// Returns whether the client registered itself and was neither used nor approved in time.
@@ -672,6 +676,7 @@ impl Client {
             secrets: self.secrets.iter().map(secret).collect(),
             created_at: stored.map_or(now, |stored| stored.created_at),
             incarnation: stored.map_or(incarnation, |stored| stored.incarnation),
+            logo: None,
             from_configuration: true,
             ..self.clone()
         }

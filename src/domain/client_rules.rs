@@ -297,6 +297,7 @@ pub fn changes(before: &Client, after: &Client) -> Vec<&'static str> {
         ("assertion_keys", before.assertion_source != after.assertion_source),
         ("consent", before.consent != after.consent),
         ("description", old.description != new.description),
+        ("logo", before.logo != after.logo),
         ("client_uri", old.client_uri != new.client_uri),
         ("initiate_login_uri", old.initiate_login_uri != new.initiate_login_uri),
         ("tos_uri", old.tos_uri != new.tos_uri),

@@ -1,7 +1,7 @@
 //! Conditions of a node's machine that need attention.
 
 /// Condition of the machine that needs attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MachineWarning {
     /// No time service synchronizes the clock.
     ClockNotSynchronized,
@@ -16,4 +16,17 @@ pub enum MachineWarning {
     NeverBackedUp,
     /// Age of the last backup in days.
     OldBackup(u64),
+    /// Difference of the database's clock and this machine's, in milliseconds.
+    ClockDiffers(u64),
+    /// Other users of the machine have access to this file or directory.
+    FileExposed(String),
+    /// Mean duration of a signature of the token, in milliseconds.
+    TokenSlow(u64),
+    /// The process has opened nearly all files that it may open.
+    FewDescriptors {
+        open: u64,
+        most: u64,
+    },
+    /// The mail server, as `HOST:PORT`, accepts no connections.
+    MailServerUnreachable(String),
 }

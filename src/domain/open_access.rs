@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::assurance::AuthenticationMethod;
+use crate::client_logo::ClientLogo;
 use crate::scope::Scope;
 use crate::session::SessionId;
 use crate::time::UnixTime;
@@ -71,6 +72,9 @@ pub struct OpenAccess {
     /// Title of the application, or name of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Logo of the client.
+    #[serde(skip)]
+    pub logo: Option<ClientLogo>,
     /// Name of the application password, or name of the user at the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -117,6 +121,7 @@ impl OpenAccess {
             id,
             target: None,
             title: None,
+            logo: None,
             name: None,
             created_at,
             last_used_at: None,

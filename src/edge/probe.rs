@@ -1,4 +1,5 @@
-//! Readiness probe: sends a request through the accept loop of each public listener.
+//! Readiness probe: sends a request through the accept loop of each public listener, and a task to each
+//! thread that serves connections.
 //!
 //! The request uses a socket pair of this process instead of TCP and TLS. The request passes
 //! through the same threads, service and front as a client's request. The access log and the
@@ -13,9 +14,9 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::Health;
-use super::listen::service::LoopbackConnector;
+use super::listen::service::{LoopbackConnector, ThreadPings};
 
-/// Timeout for the response of one listener.
+/// Timeout for the response of one listener, and of one thread.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which a result is cached, so that frequent readiness checks cause no additional
 /// requests.
@@ -23,25 +24,26 @@ const RESULT_LIFETIME: Duration = Duration::from_secs(1);
 /// Length of the start of a status line, `HTTP/1.1 200`, in bytes.
 const STATUS_END: usize = 12;
 
-/// Sender of a test request through every public listener.
+/// Sender of a test request through every public listener, and of a task to every thread.
 pub struct Probe {
     connectors: Vec<LoopbackConnector>,
+    threads: ThreadPings,
     health: Arc<dyn Health>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 impl Probe {
-    /// Creates a probe of the listeners with these connectors. `health` determines the host and
-    /// path of the request.
-    pub fn new(connectors: Vec<LoopbackConnector>, health: Arc<dyn Health>) -> Self {
-        Self { connectors, health, last: Mutex::new(None) }
+    /// Creates a probe of the listeners with these connectors and of these threads. `health`
+    /// determines the host and path of the request.
+    pub fn new(connectors: Vec<LoopbackConnector>, threads: ThreadPings, health: Arc<dyn Health>) -> Self {
+        Self { connectors, threads, health, last: Mutex::new(None) }
     }
 
-    /// Checks that every listener answers. Returns the cached result if it is at most one second
-    /// old.
+    /// Checks that every thread and every listener answers. Returns the cached result if it is at
+    /// most one second old.
     ///
     /// # Errors
-    /// A sentence for the operator that names the listener that did not answer.
+    /// A sentence for the operator that names the thread or the listener that did not answer.
     pub async fn ask(&self) -> Result<(), String> {
         let Some((host, path)) = self.health.probe() else { return Ok(()) };
         // Concurrent callers wait for this lock and then use the same result.
@@ -51,16 +53,7 @@ impl Probe {
         {
             return outcome.clone();
         }
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let mut outcome = Ok(());
-        for connector in &self.connectors {
-            let answered = timeout(RESPONSE_TIMEOUT, probe_listener(connector, request.as_bytes()));
-            let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {RESPONSE_TIMEOUT:?}")));
-            if let Err(why) = answered {
-                outcome = Err(format!("the listener on {} does not answer requests: {why}", connector.address));
-                break;
-            }
-        }
+        let outcome = self.ask_all(&host, &path).await;
         let before = last.as_ref().is_none_or(|(_, outcome)| outcome.is_ok());
         match &outcome {
             Err(why) if before => tracing::error!("not ready: {why}"),
@@ -69,6 +62,21 @@ impl Probe {
         }
         *last = Some((Instant::now(), outcome.clone()));
         outcome
+    }
+
+    async fn ask_all(&self, host: &str, path: &str) -> Result<(), String> {
+        // The threads first. Each serves only some of the requests below, so a failure of one would not
+        // name the thread.
+        for thread in self.threads.get().into_iter().flatten() {
+            thread.ask(RESPONSE_TIMEOUT).await?;
+        }
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        for connector in &self.connectors {
+            let answered = timeout(RESPONSE_TIMEOUT, probe_listener(connector, request.as_bytes()));
+            let answered = answered.await.unwrap_or_else(|_| Err(format!("no response within {RESPONSE_TIMEOUT:?}")));
+            answered.map_err(|why| format!("the listener on {} does not answer requests: {why}", connector.address))?;
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Servers of an application: IP addresses, Unix sockets, and host names.
 //!
 //! Host names are resolved and servers are checked periodically, independently of requests. Requests
-//! are distributed round-robin over the servers that are in the rotation.
+//! of each thread are distributed round-robin over the servers that are in the rotation.
 
 mod affinity;
 mod fair_queue;
@@ -13,12 +13,14 @@ mod server;
 mod source;
 mod trust;
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use thread_local::ThreadLocal;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -32,6 +34,7 @@ use health::ServerCheck;
 pub(super) use pinned::{PinnedConnection, authenticates_connection};
 use sealgate_config::{App, Upstream, UpstreamProtocol};
 use sealgate_system::file_version::FileVersion;
+use sealgate_system::own_line::OwnLine;
 use sealgate_system::read_mostly::{LocalRef, ReadMostly};
 pub(super) use server::{ServerRef, UpstreamServer};
 use source::LookupAnswer;
@@ -45,8 +48,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay before a failed name lookup is repeated.
 const LOOKUP_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Minimum of `max_requests` with which idle connections are kept: its default. Each thread keeps its own.
-const MIN_REQUESTS_FOR_IDLE: usize = 1024;
 /// Maximum time that startup waits for name lookups. Slower lookups continue in the background.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -58,7 +59,10 @@ pub struct Upstreams {
     check: Arc<ServerCheck>,
     /// Current servers of all upstreams in the configuration.
     servers: ReadMostly<Box<[Arc<UpstreamServer>]>>,
-    turn: AtomicUsize,
+    /// Number of the next request of each thread, for the choice of a server.
+    turns: ThreadLocal<OwnLine<Cell<usize>>>,
+    /// Number of the next thread.
+    first_turn: AtomicUsize,
     fair_queue: ReadMostly<FairQueue>,
     /// Locked while the list of servers is rebuilt.
     files: Mutex<UpstreamFiles>,
@@ -113,7 +117,8 @@ impl Upstreams {
             sources,
             check: Arc::new(ServerCheck::new(app).map_err(fault)?),
             servers: ReadMostly::new(Box::default()),
-            turn: AtomicUsize::new(0),
+            turns: ThreadLocal::new(),
+            first_turn: AtomicUsize::new(0),
             fair_queue: ReadMostly::new(FairQueue::new(app.max_requests, app.max_requests_per_client)),
             files: Mutex::new(files),
         };
@@ -128,13 +133,6 @@ impl Upstreams {
     /// Returns whether an upstream connection may be reused after a request with a body.
     pub(super) const fn reads_bodies_whole(&self) -> bool {
         self.app.reads_bodies_whole
-    }
-
-    /// Returns whether the application gets so few requests at the same time that no connection may stay
-    /// idle. Such an application may use a worker for each connection, and an idle connection of one
-    /// thread would block the requests of another.
-    pub(super) const fn have_few_requests(&self) -> bool {
-        self.app.max_requests < MIN_REQUESTS_FOR_IDLE
     }
 
     /// Returns whether connections use HTTP/2 only, instead of HTTP/1.1.
@@ -225,6 +223,12 @@ impl Upstreams {
         FairQueue::turn(self.fair_queue.get(), client).await
     }
 
+    /// Closes idle connections that need permits, now and later. Must be called when a reload has
+    /// replaced the upstreams, because the new ones have permits of their own.
+    pub(super) fn retire(&self) {
+        self.fair_queue.get().retire();
+    }
+
     /// Returns whether there is more than one server.
     pub(super) fn has_choice(&self) -> bool {
         self.current().len() > 1
@@ -240,7 +244,9 @@ impl Upstreams {
         if servers.len() == 1 {
             return ServerRef::new(servers, 0);
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        // Each thread begins with another server, so that few requests reach all servers too.
+        let next = self.turns.get_or(|| OwnLine(Cell::new(self.first_turn.fetch_add(1, Ordering::Relaxed))));
+        let turn = next.replace(next.get().wrapping_add(1));
         let index = preferred(avoid, |fits| {
             // Counts only suitable servers, so that they share the requests of a dead server evenly.
             let count = servers.iter().filter(|server| fits(server)).count();

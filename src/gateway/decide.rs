@@ -31,7 +31,7 @@ use crate::sign_in::login::{First, SignInRequest};
 use crate::upstream_session::{CurrentSessions, UpstreamSessions};
 use crate::upstream_target::UpstreamTarget;
 use crate::{app_login, app_password, cors, credential, destination, own, policy, resource, sign_in};
-use sealgate_config::{Access, App, AppHosts, Config, host_name, request_fields};
+use sealgate_config::{Access, App, AppHosts, Config, IdentityHeaders, host_name, request_fields};
 use sealgate_core::state::Sealgate;
 use sealgate_core::tokens::bearer::BearerFault;
 use sealgate_core::web::context::Body;
@@ -40,6 +40,7 @@ use sealgate_core::web::response::Response;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_edge::navigation;
+use sealgate_system::read_mostly::ReadMostly;
 
 /// Gateway for all applications.
 pub struct Gateway {
@@ -59,6 +60,8 @@ pub struct Gateway {
 /// Gateway of one application.
 pub(super) struct AppGate {
     pub(super) app: App,
+    /// Settings of identity headers, with a reference for each thread.
+    identity: ReadMostly<Arc<IdentityHeaders>>,
     routes: Routes,
     sessions: Sessions,
     /// Scopes that a client must request, so that the application accepts its token.
@@ -104,7 +107,7 @@ impl AppGate {
 impl Gateway {
     /// Creates the gateway for this configuration.
     pub fn new(config: &Config) -> Self {
-        let session_cache = SessionCache::default();
+        let session_cache = SessionCache::new(config.server.threads);
         let gateway = Self {
             gates: gates(config, &[]),
             hosts: AppHosts::from_config(config),
@@ -134,7 +137,7 @@ impl Gateway {
         let hosts = AppHosts::from_config(config);
         let gates = gates(config, &self.gates);
         let sessions_at_apps = Arc::clone(&self.sessions_at_apps);
-        let session_cache = SessionCache::default();
+        let session_cache = SessionCache::new(config.server.threads);
         Self { gates, hosts, uses, password_uses, session_cache, sessions_at_apps, assertions }
     }
 
@@ -240,6 +243,7 @@ impl Gateway {
         let asked = AccessRequest {
             index,
             app: &gate.app,
+            identity: gate.identity.get(),
             issuer: ctx.sealgate.config.issuer.as_str(),
             resource: gate.resource(ctx),
             rule,
@@ -479,6 +483,7 @@ fn gates(config: &Config, old: &[AppGate]) -> Vec<AppGate> {
         resource: app.origin(&config.issuer).filter(|_| app.is_resource()),
         takes_app_passwords: app.takes_app_passwords(),
         sessions: if host_name(&app.host) == config.issuer.host() { Sessions::OfProvider } else { Sessions::OfApp },
+        identity: ReadMostly::new(Arc::clone(&app.identity)),
         app: app.clone(),
     };
     config.apps.iter().map(gate).collect()

@@ -223,6 +223,7 @@ fn decide(
     let access_request = AccessRequest {
         index,
         app,
+        identity: Arc::clone(&app.identity).into(),
         issuer: config.issuer.as_str(),
         resource: app.is_resource().then(|| Cow::Owned(app.origin_at(&config.issuer, app.covered_host(host).as_ref()))),
         rule,

@@ -43,7 +43,7 @@ pub fn members(explanation: &Explanation, user: Option<&User>, advice: Option<&s
 /// Returns the account with which the gateway signs in to the application.
 pub fn login_text(account: &LoginAccount) -> String {
     match account {
-        LoginAccount::OfUser => "as the user, with the name and password in `sealgate app-login list`".to_owned(),
+        LoginAccount::OfUser => "as the user, with the name and password that are stored for the user".to_owned(),
         LoginAccount::Service { username, .. } => format!("as {username}, the service account"),
     }
 }
@@ -58,29 +58,38 @@ pub fn groups(user: &User) -> Vec<(&str, &str)> {
     local.chain(of_source).collect()
 }
 
-/// Returns advice about a refusal.
+/// Returns the command that does what [`advice`] says, if there is one.
+pub fn command(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "unapproved_client" => "sealgate client approve CLIENT",
+        "scope" => "sealgate client set CLIENT --scope",
+        "group" => "sealgate user set USER --add-group GROUP",
+        "too_many_groups" => "sealgate user set USER --remove-group GROUP",
+        _ => return None,
+    })
+}
+
+/// Returns advice about a refusal, without commands.
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "forwarded" => return None,
         "own" => "Sealgate answers this path itself; choose another path for the application",
         "no_application" => "no [[app]] has this host; check `host` in the configuration, or the host of the URL",
-        "unauthenticated" => {
-            "sign in, or send an access token; explain the request of a user with --user, or of a token with --token"
-        }
+        "unauthenticated" => "sign in, or send an access token; name a user to explain the request of the user",
         "invalid_token" => "get a new access token from this issuer, or from an issuer that the application trusts",
         "audience" => {
             "request the token for this application with the parameter `resource`, and set `scopes` or \
              `issuer_audience` of the application"
         }
         "client" => "add the token's client to `clients` of the application",
-        "unapproved_client" => "approve the client: sealgate client approve CLIENT",
+        "unapproved_client" => "approve the client",
         "read_only" => "list the method in `methods` of the rule, or set `resource = true` for an MCP endpoint",
-        "scope" => "request the scope of the rule, or allow it for the client: sealgate client set CLIENT --scope",
+        "scope" => "request the scope of the rule, or allow it for the client",
         "user" => "add the user to `users` of the rule",
-        "group" => "add the user to a group of the rule: sealgate user set USER --add-group GROUP",
+        "group" => "add the user to a group of the rule",
         "acr" => "sign in with a second factor of the level that the rule requires",
         "max_age" => "sign in again: the rule allows only recent sign-ins",
-        "too_many_groups" => "remove the user from some groups: sealgate user set USER --remove-group GROUP",
+        "too_many_groups" => "remove the user from some groups",
         "unwritable_group" => "rename the group, or set `names` of the application to \"utf8\"",
         "destination" => "allow the request in the rule of the destination too",
         "below" => "allow the request in every rule below the path, because the request acts on all of them",

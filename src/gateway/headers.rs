@@ -19,6 +19,7 @@ use sealgate_config::{Access, AuthorizationHeader, Caching, IdentityValue, Route
 use sealgate_core::web::cookie;
 use sealgate_edge::origin::Origin;
 use sealgate_edge::rewrite::{AnswerRewrite, Rewrite};
+use sealgate_system::read_mostly::LocalRef;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -39,7 +40,7 @@ const MAX_GROUPS_LENGTH: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
-    format: Arc<config::IdentityHeaders>,
+    format: LocalRef<Arc<config::IdentityHeaders>>,
     /// Whether `Authorization` is removed, because it contains the credential that proved the
     /// identity, or an access token of Sealgate.
     strips_authorization: bool,
@@ -59,10 +60,10 @@ pub(super) enum UnwritableGroups {
 }
 
 impl Identity {
-    pub(super) fn nobody(format: &Arc<config::IdentityHeaders>) -> Self {
+    pub(super) fn nobody(format: &LocalRef<Arc<config::IdentityHeaders>>) -> Self {
         Self {
             headers: Vec::new(),
-            format: Arc::clone(format),
+            format: format.clone(),
             strips_authorization: false,
             methods_ruled: false,
             private: false,
@@ -77,7 +78,7 @@ impl Identity {
     /// misread, the application would grant the wrong rights.
     pub(super) fn for_principal(
         who: Principal<'_>,
-        format: &Arc<config::IdentityHeaders>,
+        format: &LocalRef<Arc<config::IdentityHeaders>>,
     ) -> Result<Self, UnwritableGroups> {
         let headers =
             identity_headers(who, format)?.into_iter().filter_map(|header| Some((header.name, header.value?)));
@@ -199,7 +200,7 @@ pub(super) fn rewrite(
     cors: &Cors,
 ) -> Rewrite {
     let headers = &head.headers;
-    let format = identity.format.as_ref();
+    let format = &**identity.format;
     // All names are in lower case.
     let ours = |name: &str| {
         let is_name = |own: &HeaderName| own.as_str() == name;
@@ -318,14 +319,14 @@ mod tests {
     }
 
     fn of(user: &User) -> Result<Identity, UnwritableGroups> {
-        Identity::for_principal(Principal::Local(user), &Arc::default())
+        Identity::for_principal(Principal::Local(user), &LocalRef::from(Arc::default()))
     }
 
     /// Returns the headers that the application receives for this user with another encoding.
     fn in_encoding(names: Names, delimiter: GroupsDelimiter, user: &User) -> Result<HeaderMap, UnwritableGroups> {
         let format =
             config::IdentityHeaders { names, groups_delimiter: delimiter, ..config::IdentityHeaders::default() };
-        Ok(arrive(&[], &Identity::for_principal(Principal::Local(user), &Arc::new(format))?))
+        Ok(arrive(&[], &Identity::for_principal(Principal::Local(user), &LocalRef::from(Arc::new(format)))?))
     }
 
     fn anna() -> Identity {
@@ -394,8 +395,9 @@ mod tests {
     #[test]
     fn authorization_is_passed_removed_or_replaced() {
         let basic: [(&str, &[u8]); 1] = [("authorization", b"Basic dTpw")];
-        let format =
-            |authorization| Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() });
+        let format = |authorization| {
+            LocalRef::from(Arc::new(config::IdentityHeaders { authorization, ..config::IdentityHeaders::default() }))
+        };
         let anna = user("Anna", "anna@example.test", &[]);
         let stripped = Identity::for_principal(Principal::Local(&anna), &format(AuthorizationHeader::Strip)).unwrap();
         assert!(!arrive(&basic, &stripped).contains_key("authorization"));
@@ -459,7 +461,7 @@ mod tests {
             "x_request_id",
         ];
         let fields: Vec<(&str, &[u8])> = spellings.iter().map(|name| (*name, b"forged".as_slice())).collect();
-        let headers = arrive(&fields, &Identity::nobody(&Arc::default()));
+        let headers = arrive(&fields, &Identity::nobody(&LocalRef::from(Arc::default())));
         assert!(headers.values().all(|value| value != "forged"), "{headers:?}");
         let names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(names.len(), 4, "{names:?}");

@@ -288,6 +288,8 @@ pub(super) struct AccessRequest<'a> {
     /// Index of the application in the configuration.
     pub index: usize,
     pub app: &'a App,
+    /// [`App::identity`], with a reference of this thread.
+    pub identity: LocalRef<Arc<IdentityHeaders>>,
     /// Audience that a token must contain, unless the rule or the application sets another.
     pub issuer: &'a str,
     /// Origin of the request. `None` if the application is not a resource. The path of a rule may be a
@@ -346,7 +348,7 @@ pub(super) fn decide<'a>(asked: &AccessRequest<'a>, credential: &Credential) -> 
     if asked.is_closed() {
         return Err(Refused::Maintenance);
     }
-    let format = &asked.app.identity;
+    let format = &asked.identity;
     let who = judge(asked, asked.rule, credential)?;
     let user = who.filter(|_| asked.app.sticky == Some(Sticky::User)).map(user_number);
     let identity = match who {
@@ -664,6 +666,7 @@ mod tests {
         let asked = AccessRequest {
             index: 3,
             app: &app,
+            identity: Arc::clone(&app.identity).into(),
             issuer,
             resource: None,
             rule,
@@ -741,6 +744,7 @@ mod tests {
             let asked = AccessRequest {
                 index: 0,
                 app: &app,
+                identity: Arc::clone(&app.identity).into(),
                 issuer,
                 resource: None,
                 rule: &rule,

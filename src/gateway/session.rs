@@ -178,12 +178,6 @@ pub(super) struct CachedSession {
     until: UnixTime,
 }
 
-impl Default for SessionCache {
-    fn default() -> Self {
-        Self { shared: Cache::new(MAX_CACHED_SESSIONS), local: LocalCache::new(MAX_CACHED_SESSIONS) }
-    }
-}
-
 impl CachedSession {
     /// Returns a copy for this thread's cache.
     fn copy(&self) -> LocalRef<Self> {
@@ -193,6 +187,12 @@ impl CachedSession {
 }
 
 impl SessionCache {
+    /// Creates the cache. `threads` is the number of threads that serve requests.
+    pub(super) fn new(threads: usize) -> Self {
+        let local = LocalCache::new(MAX_CACHED_SESSIONS, threads);
+        Self { shared: Cache::new(MAX_CACHED_SESSIONS), local }
+    }
+
     /// Returns the session of the request's cookie. `app` is the index of the application.
     pub(super) async fn find(
         &self,

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 
 use sealgate_config::{Accent, Logo, Picture};
+use sealgate_domain::client_logo::LogoPicture;
 
 /// Default accent of the stylesheet on light pages.
 const DEFAULT_ACCENT: &str = "#0a5c53";
@@ -45,6 +46,12 @@ impl Asset {
 
     pub(super) fn script(script: &str) -> Self {
         Self::new(minified_script(script).into(), "text/javascript; charset=utf-8")
+    }
+
+    /// Creates the asset of a client's logo.
+    pub fn client_logo(picture: LogoPicture) -> Self {
+        let media_type = picture.describe().format.media_type();
+        Self::new(picture.into_bytes().into(), media_type)
     }
 
     /// Creates the asset of the operator's logo or of an application's picture.

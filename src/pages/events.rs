@@ -262,6 +262,8 @@ impl Words {
             AuditKind::ConfigurationReloaded => self.event_configuration_reloaded(),
             AuditKind::ApiTokenCreated => self.event_api_token_created(),
             AuditKind::ApiTokenRevoked => self.event_api_token_revoked(),
+            AuditKind::RegistrationTokenCreated => self.event_registration_token_created(),
+            AuditKind::RegistrationTokenRevoked => self.event_registration_token_revoked(),
             AuditKind::AppChanged => self.event_app_changed(),
             AuditKind::AuditExported => self.event_audit_exported(),
             AuditKind::UsersExported => self.event_users_exported(),

@@ -6,7 +6,10 @@ use std::borrow::Borrow;
 
 use crate::language::language_tag;
 use crate::words::{Argument, Markup, Words};
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_logo::ClientLogo;
 use sealgate_domain::console_role::ConsoleRoles;
+use sealgate_domain::open_access::OpenAccess;
 use sealgate_domain::password_rules::MIN_PASSWORD_LENGTH;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 
@@ -81,6 +84,7 @@ pub enum Done {
     MailRetried,
     MailDeleted,
     ApiTokenRemoved,
+    RegistrationTokenRevoked,
     /// An application of the gateway was changed.
     App,
     /// The secret was shown before, and is not shown again.
@@ -88,7 +92,7 @@ pub enum Done {
 }
 
 impl Done {
-    const ALL: [(Self, &'static str); 36] = [
+    const ALL: [(Self, &'static str); 37] = [
         (Self::Profile, "profile"),
         (Self::Password, "password"),
         (Self::AddressVerified, "address-verified"),
@@ -123,6 +127,7 @@ impl Done {
         (Self::MailRetried, "mail-retried"),
         (Self::MailDeleted, "mail-deleted"),
         (Self::ApiTokenRemoved, "api-token-removed"),
+        (Self::RegistrationTokenRevoked, "registration-token-revoked"),
         (Self::App, "app"),
         (Self::ShownBefore, "shown-before"),
     ];
@@ -173,6 +178,7 @@ impl Done {
             Self::MailRetried => t.done_mail_retried(),
             Self::MailDeleted => t.done_mail_deleted(),
             Self::ApiTokenRemoved => t.done_api_token_removed(),
+            Self::RegistrationTokenRevoked => t.done_registration_token_revoked(),
             Self::App => t.done_app(),
             Self::ShownBefore => t.done_shown_before(),
         }
@@ -382,9 +388,27 @@ impl Inside<'_> {
         self.address(if self.home { MenuEntry::Home.path() } else { MenuEntry::Profile.path() })
     }
 
+    /// Returns the URL of a client's logo. `None` if it has none.
+    pub(super) fn client_logo(&self, client: &Client) -> Option<String> {
+        client_logo_path(&client.id, client.logo.as_ref()).map(|path| self.address(&path))
+    }
+
+    /// Returns the URL of the logo of the client that has access. `None` if it has none, or if the access
+    /// is of another kind.
+    pub(super) fn access_logo(&self, access: &OpenAccess) -> Option<String> {
+        let client = access.target.as_deref().and_then(ClientId::parse)?;
+        client_logo_path(&client, access.logo.as_ref()).map(|path| self.address(&path))
+    }
+
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
+}
+
+/// Returns the path of a client's logo, without the issuer's prefix. It changes with the picture, so that
+/// browsers can cache the picture forever.
+pub fn client_logo_path(client: &ClientId, logo: Option<&ClientLogo>) -> Option<String> {
+    logo.map(|logo| format!("/oauth/client-logos/{}?v={}", client.path_segment(), logo.version()))
 }
 
 /// Parts that every page has: language, name and icon of the operator, and addresses.

@@ -55,7 +55,7 @@ pub use factor::{
     RecoveryCodesPage, RecoveryUsedPage, UnmetPage,
 };
 pub use inside::{Addresses, Frame};
-pub use inside::{Done, Inside};
+pub use inside::{Done, Inside, client_logo_path};
 pub use language::language_from_tag;
 pub use language::language_tag;
 pub use linking::{

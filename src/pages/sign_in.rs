@@ -168,6 +168,8 @@ pub struct ConsentPage<'a> {
     pub action: &'a str,
     pub csrf: &'a str,
     pub client: &'a str,
+    /// URL of the client's logo, if the operator created or approved the client.
+    pub logo: Option<&'a str>,
     /// Host of the redirect URI.
     pub host: &'a str,
     /// Whether all redirect URIs of the client are on the user's device.

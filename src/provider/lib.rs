@@ -36,6 +36,8 @@ use sealgate_core::web::failure::Failure;
 use sealgate_core::web::limits::Bucket;
 use sealgate_core::web::response;
 use sealgate_core::web::response::Response;
+use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_logo::ClientLogo;
 use sealgate_domain::error::{ErrorCode, Refusal};
 use sealgate_domain::session::SessionCookie;
 use sealgate_edge::navigation;
@@ -86,6 +88,7 @@ enum Endpoint {
     ReturnScript,
     Logo,
     Icon,
+    ClientLogo,
     Home,
     Account(AccountSection),
     ChangePassword,
@@ -183,6 +186,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/return.js",                        Endpoint::ReturnScript, "script",       GET,      Bucket::Pages),
     page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
     page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
+    page("/oauth/client-logos/*",                   Endpoint::ClientLogo,   "client_logo",  GET,      Bucket::Pages),
     page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
     page("/account",                Endpoint::Account(AccountSection::Profile),      "account",    GET_POST, Bucket::Pages),
     page("/account/password",       Endpoint::Account(AccountSection::Password),     "account",    GET_POST, Bucket::Pages),
@@ -208,6 +212,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/clients/*",      Endpoint::Console(Area::Client),          "console",    GET_POST, Bucket::Pages),
     page("/console/clients/*/connect", Endpoint::Console(Area::ClientSection(ClientSection::Connect)), "console", GET, Bucket::Pages),
     page("/console/clients/*/secrets", Endpoint::Console(Area::ClientSection(ClientSection::Secrets)), "console", GET, Bucket::Pages),
+    page("/console/clients/*/logo", Endpoint::Console(Area::ClientSection(ClientSection::Logo)), "console", GET_POST, Bucket::Pages),
     page("/console/clients/*/rules", Endpoint::Console(Area::ClientSection(ClientSection::Rules)), "console", GET, Bucket::Pages),
     page("/console/clients/*/grants", Endpoint::Console(Area::ClientSection(ClientSection::Grants)), "console", GET, Bucket::Pages),
     page("/console/clients/*/danger", Endpoint::Console(Area::ClientSection(ClientSection::Danger)), "console", GET, Bucket::Pages),
@@ -238,6 +243,7 @@ const ROUTES: &[ProviderRoute] = &[
     page("/console/new-app",        Endpoint::Console(Area::NewApp),          "console",    GET_POST, Bucket::Pages),
     page("/console/check",          Endpoint::Console(Area::CheckAccess),     "console",    GET_POST, Bucket::Pages),
     page("/console/api-tokens",     Endpoint::Console(Area::ApiTokens),       "console",    GET_POST, Bucket::Pages),
+    page("/console/registration-tokens", Endpoint::Console(Area::RegistrationTokens), "console", GET_POST, Bucket::Pages),
     page("/console/settings",       Endpoint::Console(Area::Settings),        "console",    GET_POST, Bucket::Pages),
     page("/console/audit",          Endpoint::Console(Area::Audit),           "console",    GET_POST, Bucket::Pages),
     page("/console/audit/export",   Endpoint::Console(Area::AuditExport),     "console",    GET,      Bucket::Pages),
@@ -591,6 +597,7 @@ async fn serve(ctx: &RequestContext<'_>, route: &ProviderRoute) -> Result<Respon
         Endpoint::ReturnScript => Ok(response::return_script(&ctx.sealgate.pages)),
         Endpoint::Logo => response::logo(&ctx.sealgate.pages).ok_or(NO_PAGE),
         Endpoint::Icon => icon(ctx).ok_or(NO_PAGE),
+        Endpoint::ClientLogo => boxed(|| client_logo(ctx)).await,
         Endpoint::Home => account::home_page(ctx).await,
         Endpoint::Account(section) => boxed(|| account::account_page(ctx, section)).await,
         Endpoint::ChangePassword => Ok(account::change_password(ctx)),
@@ -608,6 +615,22 @@ fn boxed<'f, F: Future + Send + 'f>(
 }
 
 const NO_PAGE: Failure = Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound);
+
+/// Returns the logo of a client by its id and version. Without the version, the response does not reveal
+/// which clients exist.
+async fn client_logo(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
+    let id = ClientId::from_path_segment(ctx.head.uri.path().rsplit('/').next().unwrap_or_default());
+    let client = match id {
+        Some(id) => ctx.sealgate.store.client(&id).await?,
+        None => None,
+    };
+    let query = ctx.query()?;
+    let version = query.one("v")?;
+    let is_wanted = |client: &Client| client.logo.as_ref().map(ClientLogo::version).as_deref() == version;
+    let Some(client) = client.filter(|client| client.logo.is_some() && is_wanted(client)) else { return Err(NO_PAGE) };
+    let picture = ctx.sealgate.store.client_logo(&client).await?.ok_or(NO_PAGE)?;
+    Ok(response::picture(&Asset::client_logo(picture)))
+}
 
 /// Returns the icon of an application by its name.
 fn icon(ctx: &RequestContext<'_>) -> Option<Response> {

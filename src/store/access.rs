@@ -11,7 +11,7 @@
 //! The counter of a user also moves with changes that the console's list of users shows: a new user,
 //! another kind of factor, another state of the invitation.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::de::DeserializeOwned;
 
@@ -136,7 +136,9 @@ fn of_put(key: &Key, (is_absent, before): (bool, Option<&Value>), after: &Value,
             | Table::Revocation
             | Table::Submission
             | Table::ClientLogout
-            | Table::ApiToken,
+            | Table::ApiToken
+            | Table::ClientLogo
+            | Table::RegistrationToken,
         ) => {}
         Some(Table::RevokedToken) | None => moves.push(Counter::Everything),
     }
@@ -185,10 +187,45 @@ fn of_delete(key: &Key, before: Option<&Value>, moves: &mut Vec<Counter>) {
             | Table::Revocation
             | Table::Submission
             | Table::ClientLogout
-            | Table::ApiToken,
+            | Table::ApiToken
+            | Table::ClientLogo
+            | Table::RegistrationToken,
         ) => {}
         None => moves.push(Counter::Everything),
     }
+}
+
+/// Returns the users whose access these changes are about: whose sessions, grants, consents, credentials,
+/// links or revocations they write or delete.
+pub(super) fn owners(changes: &Changes) -> BTreeSet<Subject> {
+    let mut owners = BTreeSet::new();
+    let puts = changes.put.iter().map(|(key, value)| (key, Some(value)));
+    for (key, after) in puts.chain(changes.delete.iter().map(|key| (key, None))) {
+        let versions: Vec<&Value> = before(changes, key).into_iter().chain(after).collect();
+        match table_of(key) {
+            Some(
+                Table::Factors
+                | Table::AppPasswords
+                | Table::AppCredentials
+                | Table::Consent
+                | Table::KnownBrowsers
+                | Table::AccountLinks
+                | Table::Revocation,
+            ) => owners.extend(key.get(1..17).and_then(|bytes| bytes.try_into().ok()).map(Subject::from_bytes)),
+            Some(Table::Session) => {
+                let sessions = versions.iter().filter_map(|bytes| read::<Session>(key, bytes));
+                owners.extend(sessions.flat_map(|session| session.sign_ins).map(|sign_in| sign_in.subject));
+            }
+            Some(Table::AppSession) => owners.extend(
+                versions.iter().filter_map(|bytes| read::<AppSession>(key, bytes)).map(|session| session.subject),
+            ),
+            Some(Table::Grant) => {
+                owners.extend(versions.iter().filter_map(|bytes| read::<Grant>(key, bytes)).map(|grant| grant.subject));
+            }
+            _ => {}
+        }
+    }
+    owners
 }
 
 /// Increments the user's counter if an application password was removed. Adding or using an

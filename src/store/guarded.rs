@@ -18,7 +18,7 @@ use crate::engine::{Changes, Expect, Key, Value};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
-use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError, access};
 use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::oauth::next_step::CredentialMark;
@@ -74,6 +74,17 @@ impl Store {
         }
     }
 
+    /// Checks the condition of this store's commits, for a change outside the store, such as of a file.
+    ///
+    /// # Errors
+    /// As for a commit: [`StoreError::SignedOut`] or [`StoreError::NotPermitted`] if it does not hold.
+    pub async fn require_permission(&self) -> Result<(), StoreError> {
+        match self.guard.as_deref() {
+            Some(guard) if !self.is_for_server => self.check(guard, &Changes::default()).await.map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the store for a client that redeems a code of this session.
     #[must_use]
     pub fn for_code(&self, session: SessionId, subject: Subject) -> Self {
@@ -90,9 +101,9 @@ impl Store {
     /// Returns the store for a request with this token for the admin API.
     ///
     /// Commits require that the token is stored, that its creator is enabled and satisfies `creator`,
-    /// and that no changed user satisfies `protected` before or after the change.
+    /// and that they change no protected user.
     #[must_use]
-    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<UserRule>) -> Self {
+    pub fn for_api_token(&self, token: &ApiToken, creator: UserRule, protected: Option<ProtectedUsers>) -> Self {
         let (hash, subject) = (token.hash, token.creator);
         let rule = creator;
         self.guarded(CommitGuard::Token(TokenGuard {
@@ -146,7 +157,7 @@ impl Store {
     /// Retries if only the guard's records have changed, for instance because the use of the
     /// session was recorded, or because the user changed the name in another tab.
     pub(super) async fn commit_under(&self, guard: &CommitGuard, changes: Changes) -> Result<Committed, StoreError> {
-        let mut guards = self.check(guard).await?;
+        let mut guards = self.check(guard, &changes).await?;
         guard.check_changes(&changes)?;
         for _ in 0..MAX_CONFLICTS {
             let mut guarded = changes.clone();
@@ -156,7 +167,7 @@ impl Store {
                 guard.unpin(&changes);
                 return Ok(Committed::Yes);
             }
-            let now = self.check(guard).await?;
+            let now = self.check(guard, &changes).await?;
             if now == guards {
                 return Ok(Committed::Conflict);
             }
@@ -175,16 +186,18 @@ impl Store {
         }
     }
 
-    async fn has_open_revocation(&self, subject: Subject) -> Result<bool, StoreError> {
+    /// Returns whether all access of a user is being revoked. The records of the access may remain until
+    /// the revocation is complete, but lists must not show them.
+    pub async fn has_open_revocation(&self, subject: Subject) -> Result<bool, StoreError> {
         Ok(!self.engine.scan(&table::revocations(subject), None, 1).await?.is_empty())
     }
 
-    /// Returns the expectations that the guard adds to a commit.
+    /// Returns the expectations that the guard adds to a commit of these changes.
     ///
     /// # Errors
     /// [`StoreError::SignedOut`] if the guard does not hold, [`StoreError::NotPermitted`] if the user
     /// does not satisfy the rule of the page, [`StoreError::Contended`] while a revocation is open.
-    async fn check(&self, guard: &CommitGuard) -> Result<Vec<Expect>, StoreError> {
+    async fn check(&self, guard: &CommitGuard, changes: &Changes) -> Result<Vec<Expect>, StoreError> {
         let (session, cookie, subject, rule, limit) = match guard {
             CommitGuard::Credentials { subject, password } => {
                 let user = self.user_record(*subject).await?.ok_or(StoreError::SignedOut)?;
@@ -195,7 +208,7 @@ impl Store {
                     Err(StoreError::SignedOut)
                 };
             }
-            CommitGuard::Token(token) => return self.check_token(token).await,
+            CommitGuard::Token(token) => return self.check_token(token, changes).await,
             CommitGuard::Code { session, subject } => (*session, None, *subject, None, None),
             CommitGuard::Page(page) => {
                 let PageSession { cookie, subject, rule, limit, target } =
@@ -232,19 +245,34 @@ impl Store {
 }
 
 impl Store {
-    /// Returns the expectations that the guard of an API token adds to a commit.
+    /// Returns the expectations that the guard of an API token adds to a commit of these changes.
     ///
     /// # Errors
     /// [`StoreError::SignedOut`] if the token was deleted, or its creator no longer satisfies the rule.
-    async fn check_token(&self, guard: &TokenGuard) -> Result<Vec<Expect>, StoreError> {
+    /// [`StoreError::NotPermitted`] if the changes are about the access of a protected user.
+    async fn check_token(&self, guard: &TokenGuard, changes: &Changes) -> Result<Vec<Expect>, StoreError> {
         let token = self.load::<ApiToken>(table::api_token(&guard.hash)).await?.ok_or(StoreError::SignedOut)?;
-        let Some(creator) = guard.creator else { return Ok(vec![token.unchanged()]) };
-        let user = self.user_record(creator).await?.ok_or(StoreError::SignedOut)?;
-        // A revocation that opens after this read changes the user, or deletes the token.
-        if !user.value.is_enabled() || !guard.rule.holds(&user.value) || self.has_open_revocation(creator).await? {
-            return Err(StoreError::SignedOut);
+        let mut expect = vec![token.unchanged()];
+        if let Some(creator) = guard.creator {
+            let user = self.user_record(creator).await?.ok_or(StoreError::SignedOut)?;
+            // A revocation that opens after this read changes the user, or deletes the token.
+            if !user.value.is_enabled() || !guard.rule.holds(&user.value) || self.has_open_revocation(creator).await? {
+                return Err(StoreError::SignedOut);
+            }
+            expect.push(user.unchanged());
         }
-        Ok(vec![token.unchanged(), user.unchanged()])
+        let Some(protected) = guard.protected.as_ref().filter(|protected| protected.access) else { return Ok(expect) };
+        for subject in access::owners(changes) {
+            // A user who gets a role after this read has another record, so the commit fails.
+            let Some(user) = self.user_record(subject).await? else { continue };
+            if protected.rule.holds(&user.value) {
+                return Err(StoreError::NotPermitted);
+            }
+            if Some(subject) != guard.creator {
+                expect.push(user.unchanged());
+            }
+        }
+        Ok(expect)
     }
 }
 
@@ -331,7 +359,7 @@ pub(super) struct TokenGuard {
     /// Rule about the creator.
     rule: UserRule,
     /// Users whom the token may not change.
-    protected: Option<UserRule>,
+    protected: Option<ProtectedUsers>,
     /// Record that may be replaced only if it has these bytes: see [`Store::pin_user`].
     pinned: Mutex<Option<(Key, Value)>>,
 }
@@ -356,7 +384,7 @@ impl TokenGuard {
             let before = expected(changes, key).map(read).transpose()?;
             let after = after.map(read).transpose()?;
             if let Some(protected) = &self.protected
-                && before.iter().chain(&after).any(|user| protected.holds(user))
+                && before.iter().chain(&after).any(|user| protected.rule.holds(user))
             {
                 return Err(StoreError::NotPermitted);
             }
@@ -381,6 +409,17 @@ fn expected<'c>(changes: &'c Changes, key: &Key) -> Option<&'c Value> {
         Expect::Value(known, bytes) if known == key => Some(bytes),
         _ => None,
     })
+}
+
+/// Users whom a token for the admin API may not change. See [`Store::for_api_token`].
+#[derive(Debug, Clone)]
+pub struct ProtectedUsers {
+    /// Rule that the protected users satisfy. The record of a user must not satisfy it before or after
+    /// a change.
+    pub rule: UserRule,
+    /// Whether their access is protected too: sessions, grants, consents, application passwords,
+    /// two-factor methods, links and revocations.
+    pub access: bool,
 }
 
 /// Rule about the user of a page, such as a role that the page requires.

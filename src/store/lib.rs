@@ -51,7 +51,7 @@ pub use format::table::Table;
 pub use format::transfer::Position;
 pub use format::transfer::export_format;
 pub use format::{FormatRange, RecordChange, VersionStep, add_step};
-pub use guarded::UserRule;
+pub use guarded::{ProtectedUsers, UserRule};
 pub use subjects::account_links::EndedLinks;
 pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredential};
 pub use subjects::app_passwords::AppPasswordAdded;

@@ -9,6 +9,7 @@ pub mod log;
 pub mod login_exchange;
 pub mod metrics;
 pub mod named_certificate;
+pub mod own_line;
 pub mod presented;
 pub mod read_mostly;
 pub mod tls;

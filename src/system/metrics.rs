@@ -486,6 +486,12 @@ impl Metrics {
         u64::try_from(self.configured.get()).unwrap_or_default()
     }
 
+    /// Returns by how many seconds the database's clock is ahead of this machine's, as the last heartbeat
+    /// measured it. Zero without a database.
+    pub fn clock_offset(&self) -> f64 {
+        self.cluster.clock_offset()
+    }
+
     /// Returns the summary for the status command.
     pub fn measurements(&self) -> Measurements {
         Measurements {

@@ -12,6 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use thread_local::ThreadLocal;
 
+use crate::own_line::OwnLine;
+
 /// Reference to a shared value, which is counted by the thread that created it.
 pub struct LocalRef<T: ?Sized>(Arc<Arc<T>>);
 
@@ -71,7 +73,7 @@ pub struct ReadMostly<T: Send + Sync> {
     current: RwLock<Arc<T>>,
     /// Number of changes.
     version: AtomicU64,
-    of_threads: ThreadLocal<RefCell<KeptRef<T>>>,
+    of_threads: ThreadLocal<OwnLine<RefCell<KeptRef<T>>>>,
 }
 
 /// Reference of a thread, with the version to which it belongs.

@@ -89,6 +89,8 @@ mod rotation;
 mod route_upstreams;
 mod shared_cache;
 mod shared_origin;
+#[cfg(target_arch = "x86_64")]
+mod shared_writes;
 mod start;
 mod sticky;
 mod stopped;
@@ -102,5 +104,6 @@ mod trusted_issuer;
 mod unfinished;
 mod upstream;
 mod wildcards;
+mod workers;
 
 use support::port;

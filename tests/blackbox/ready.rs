@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support::{Instance, Settings, preloaded, wait_until};
 
 /// Returns status and body of `/readyz`.
-fn readiness(instance: &Instance) -> (u16, String) {
+pub(crate) fn readiness(instance: &Instance) -> (u16, String) {
     let url = instance.admin_url("/readyz");
     let answer =
         std::process::Command::new("curl").args(["-s", "-m", "20", "-w", "%{stderr}%{http_code}", &url]).output();

@@ -230,6 +230,8 @@ serve_other brief "$brief" "$brief_admin" <<<$'[sessions]\ninteraction_seconds =
 # Sends Turkish mail to users without a known language.
 serve_other turkish "$turkish" "$turkish_admin" 'trusted_proxies = ["127.0.0.1"]' < <(sections 'default_language = "tr"')
 export BRIEF="http://localhost:$brief" TURKISH="http://localhost:$turkish"
+# Files in which the walks change a setting.
+export ISSUER_FILE="$work/sealgate.toml" TURKISH_FILE="$work/turkish/sealgate.toml"
 
 # A provider whose issuer moves to another host. A walk starts it with one configuration, then with the
 # other. Browsers use keys of another host only with https and port 443, so they map the hosts to its port.

@@ -220,6 +220,16 @@ async function readSnippets(page, lane) {
   await page.waitForSelector("#snippet-springboot");
 }
 
+async function setLogo(page, lane) {
+  await register(page, lane);
+  await page.click(".sections a[href$='/logo']");
+  // 32 x 32 pixels of one colour.
+  const png = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mPgigmmKWIYtWDUglELRi0YtWDUglELRi0YtWDUglELhooFAC765B8Ou8+rAAAAAElFTkSuQmCC";
+  await page.setInputFiles("#logo", { name: "logo.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+  await page.click("#client-logo-save");
+  await page.waitForSelector(".logo-shown");
+}
+
 async function turnTestSignInOn(page, lane) {
   await register(page, lane);
   await page.click("a[href*='/console/try/']");
@@ -580,6 +590,7 @@ export const STATES = [
   { name: "console-client-danger", as: "first", show: at(`${ISSUER}/console/clients/reports/danger`) },
   { name: "console-client-secret", as: "nobody", show: register },
   { name: "console-client-snippets", as: "nobody", show: readSnippets },
+  { name: "console-client-logo", as: "nobody", show: setLogo },
   { name: "console-try", as: "first", show: at(`${ISSUER}/console/try/reports`) },
   { name: "console-try-on", as: "nobody", show: turnTestSignInOn },
   { name: "console-try-done", as: "nobody", show: tryClient },
@@ -796,6 +807,18 @@ export const STATES = [
     },
   },
   { name: "console-api-tokens", as: "first", show: at(`${ISSUER}/console/api-tokens`) },
+  { name: "console-registration-tokens", as: "first", show: at(`${ISSUER}/console/registration-tokens`) },
+  {
+    name: "console-registration-token-new", as: "nobody",
+    async show(page, lane) {
+      await fresh(page, lane, `${ISSUER}/console/registration-tokens`);
+      await page.fill("#name", "Sürekli tümleştirme");
+      await page.selectOption("#registrations", "5");
+      await page.click("#token-create");
+      await page.click("#confirm");
+      await page.waitForSelector("#new-token");
+    },
+  },
   { name: "console-mail", as: "first", show: at(`${ISSUER}/console/mail`) },
   { name: "console-audit", as: "first", show: at(`${ISSUER}/console/audit`) },
   {

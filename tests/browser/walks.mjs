@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import * as acorn from "acorn";
 import * as oidc from "openid-client";
 import { STOPS, focus } from "./checks.mjs";
@@ -891,6 +891,40 @@ export const walksOf = (lane) => [
       await press(page, "#check-submit", "Space");
       await page.waitForSelector("#check-headers");
       assert.match(await page.textContent("#check-headers"), new RegExp(second(lane)));
+    },
+  },
+  {
+    name: "change a setting in the file and reload it",
+    async go(enter, { words }) {
+      const issuer = words({ en: ISSUER, tr: TURKISH });
+      const file = words({ en: process.env.ISSUER_FILE, tr: process.env.TURKISH_FILE });
+      const { page } = await enter();
+      await page.goto(`${issuer}/console/settings`);
+      await signInByKeys(page, first(lane));
+      await page.waitForSelector("#file-same");
+      const shown = async () => {
+        await page.goto(`${issuer}/console/settings?section=rate_limits`);
+        return page.locator("li.row", { hasText: "rate_limits.api" }).first().textContent();
+      };
+      assert.doesNotMatch(await shown(), /4321/);
+      await writeFile(file, `${await readFile(file, "utf8")}[rate_limits]\napi = 4321\n`);
+      await page.goto(`${issuer}/console/settings`);
+      await page.waitForSelector("#file-changed");
+      assert.equal((await page.textContent("#reloadable")).trim(), "rate_limits.api");
+      // The preview changes nothing.
+      await press(page, "#reload");
+      await page.waitForSelector("#reload-changes");
+      assert.match(await page.textContent("#reload-changes"), /rate_limits\.api[^]*4321/);
+      await press(page, "#confirm-cancel");
+      await page.waitForSelector("#file-changed");
+      assert.doesNotMatch(await shown(), /4321/);
+      await page.goto(`${issuer}/console/settings`);
+      await press(page, "#reload");
+      await press(page, "#confirm", "Space");
+      await page.waitForSelector("#reload-changed");
+      assert.match(await page.textContent("#reload-changed"), /rate_limits\.api/);
+      await page.waitForSelector("#file-same");
+      assert.match(await shown(), /4321/);
     },
   },
   {

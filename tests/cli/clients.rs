@@ -504,6 +504,65 @@ async fn an_initial_token_works_until_it_expires() {
     assert!(!store.initial_token_works(&hash, UnixTime::from_seconds(end)).await.unwrap());
 }
 
+#[tokio::test]
+async fn initial_tokens_are_listed_and_revoked() {
+    let site = Site::new();
+    let made = site.json(&["client", "generate-token", "--name", "CI", "--registrations", "5"]);
+    let id = made["id"].as_str().unwrap();
+    let list = site.json(&["client", "list-tokens"]);
+    let [token] = list["registration_tokens"].as_array().unwrap().as_slice() else { panic!("one token: {list}") };
+    assert_eq!((&token["id"], &token["name"]), (&id.into(), &"CI".into()));
+    assert_eq!((&token["registrations"], &token["left"], &token["clients"]), (&5.into(), &5.into(), &json!([])));
+    assert_eq!(token["expires_at"], made["expires_at"]);
+    assert!(!list.to_string().contains(made["initial_access_token"].as_str().unwrap()));
+    let revoked = site.text(&["client", "revoke-token", id]);
+    assert_eq!(revoked, format!("Revoked registration token {id}\n"));
+    let hash = SecretHash::for_secret(made["initial_access_token"].as_str().unwrap().as_bytes());
+    assert_eq!(site.store().await.registration_token(&hash).await.unwrap(), None);
+    let again = site.run(&["client", "revoke-token", id], "");
+    assert!(!again.status.success() && stderr(&again).contains("no registration token has the ID"), "{again:?}");
+    let trail = site.json(&["audit", "list", "--kind=registration_token_created", "--kind=registration_token_revoked"]);
+    assert_eq!(trail["events"].as_array().unwrap().len(), 2, "{trail}");
+    for (arguments, fault) in [
+        (["--registrations", "0"], "registers 1 to 100 clients"),
+        (["--registrations", "101"], "registers 1 to 100 clients"),
+        (["--lifetime-seconds", "7776001"], "valid for 1 to 7776000 seconds"),
+        (["--name", "a\nb"], "no line breaks"),
+    ] {
+        let refused = site.run(&[&["client", "generate-token"], arguments.as_slice()].concat(), "");
+        assert!(!refused.status.success() && stderr(&refused).contains(fault), "{arguments:?}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_logo_is_set_from_a_file_and_removed() {
+    let site = Site::new();
+    site.json(&["client", "add", "wiki", "--name", "Wiki", "--type", "public", "--redirect-uri", "https://wiki.test/"]);
+    let file = site.config().with_file_name("logo");
+    let set = |content: &[u8]| {
+        std::fs::write(&file, content).unwrap();
+        site.run(&["client", "set", "wiki", "--logo", file.to_str().unwrap(), "--json"], "")
+    };
+    let picture = b"RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x2f\0\0\x3f\0\0";
+    let done = set(picture);
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(site.json(&["client", "show", "wiki"])["logo"], "image/webp");
+    let store = site.store().await;
+    let client = store.client(&ClientId::parse("wiki").unwrap()).await.unwrap().unwrap();
+    assert_eq!(store.client_logo(&client).await.unwrap().unwrap().into_bytes(), picture);
+    drop(store);
+    let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
+    assert!(trail.contains("\"detail\":\"set logo\""), "{trail}");
+    for (content, fault) in [(b"<svg/>".as_slice(), "no PNG, JPEG or WebP"), (&[0; 40_000], "more than 32768 bytes")] {
+        let refused = set(content);
+        assert!(!refused.status.success() && stderr(&refused).contains(fault), "{refused:?}");
+    }
+    let missing = site.run(&["client", "set", "wiki", "--logo", "/nonexistent/logo.png"], "");
+    assert!(!missing.status.success() && stderr(&missing).contains("cannot read /nonexistent/logo.png"), "{missing:?}");
+    site.json(&["client", "set", "wiki", "--logo", ""]);
+    assert!(site.json(&["client", "show", "wiki"]).get("logo").is_none());
+}
+
 #[test]
 fn an_unnecessary_initial_token_causes_a_note() {
     let site = Site::new();

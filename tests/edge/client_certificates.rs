@@ -331,9 +331,12 @@ async fn streams_of_http_2_end_with_the_certificate() {
     body.send_data(Bytes::from_static(b"first half"), false).unwrap();
     let mut events = events.await.unwrap().into_body();
     assert!(events.data().await.unwrap().unwrap().starts_with(b"data: hello"));
-    while !String::from_utf8_lossy(&read.lock().unwrap()).contains("first half") {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let waited = tokio::time::timeout(Duration::from_secs(30), async {
+        while !String::from_utf8_lossy(&read.lock().unwrap()).contains("first half") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.unwrap();
     let over = async {
         assert!(events.data().await.is_none_or(|piece| piece.is_err()));
         let ended = UnixTime::now().as_secs();

@@ -9,6 +9,7 @@ mod authority;
 mod client_certificates;
 mod compression;
 mod event_streams;
+mod few_requests;
 mod front_tls;
 mod greedy;
 mod harness;

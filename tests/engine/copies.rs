@@ -33,9 +33,12 @@ async fn a_copy_under_load_is_consistent() {
     for copy in 0..3 {
         // Copy while it grows, at a different size each time.
         let reached = engine.get(b"a").await.unwrap();
-        while engine.get(b"a").await.unwrap() == reached {
-            tokio::task::yield_now().await;
-        }
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+            while engine.get(b"a").await.unwrap() == reached {
+                tokio::task::yield_now().await;
+            }
+        });
+        waited.await.unwrap();
         let directory = place.directory.path().join(format!("copy{copy}"));
         let records = engine.copy_to(&directory).await.unwrap();
         let copied = SledEngine::open(&store(&directory, 4), Arc::new(())).unwrap();

@@ -6,6 +6,7 @@ use sealgate_admin as admin;
 use sealgate_domain::audit::{Actor, AuditEvent, AuditFilter, AuditId, AuditKind};
 use sealgate_domain::client::{Client, ClientId};
 use sealgate_domain::grant::{Grant, GrantId, GrantState};
+use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionId, SignIn};
@@ -72,7 +73,8 @@ async fn filled() -> (Store, Arc<MemoryEngine>) {
     assert_eq!(store.add_client(&client("wiki")).await.unwrap(), AddOutcome::Added);
     store.begin_session(&session()).await.unwrap();
     store.revoke_token("t", LATER).await.unwrap();
-    store.add_initial_token(&SecretHash::for_secret(b"initial"), LATER).await.unwrap();
+    let token = RegistrationToken::new(SecretHash::for_secret(b"initial"), NOW, LATER);
+    assert!(store.add_registration_token(&token).await.unwrap());
     let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).for_subject(anna());
     store.keep_audit(&[AuditRecord { id: AuditId::new(NOW, 1), event }]).await.unwrap();
     (store, engine)

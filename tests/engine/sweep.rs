@@ -61,9 +61,12 @@ async fn expired_records_are_removed_in_few_commits() {
     fill(&store, RECORDS).await;
 
     // A commit is counted after it is answered.
-    while commits.0.load(Ordering::SeqCst) < RECORDS {
-        tokio::task::yield_now().await;
-    }
+    let waited = tokio::time::timeout(Duration::from_secs(30), async {
+        while commits.0.load(Ordering::SeqCst) < RECORDS {
+            tokio::task::yield_now().await;
+        }
+    });
+    waited.await.unwrap();
     let before = commits.0.load(Ordering::SeqCst);
     let later = NOW.plus(Duration::from_hours(1));
     let mut removed = 0;

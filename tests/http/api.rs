@@ -1,6 +1,9 @@
 //! Tests the admin API: tokens, scopes, conditions of requests, and the rules of its commits.
 
 mod clients;
+mod nodes;
+mod objects;
+mod protected;
 mod requests;
 mod tokens;
 mod users;

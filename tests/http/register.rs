@@ -6,6 +6,7 @@ use std::time::Duration;
 use sealgate_domain::client::{self, Authority, ClientDecision, ClientId};
 use sealgate_domain::mail::{Mail, Notice};
 use sealgate_domain::redirect_uri::RedirectUri;
+use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::Secret;
 use sealgate_system::clock::Clock;
@@ -539,7 +540,8 @@ async fn reg_01_registration_can_be_off() {
 async fn with_initial_token(token: &str) -> Provider {
     let provider = Provider::with("[rate_limits]\nregister = 1000").await;
     let end = provider.clock.now().plus(Duration::from_mins(1));
-    provider.sealgate.store.add_initial_token(&Secret::new(token).hash(), end).await.unwrap();
+    let token = RegistrationToken::new(Secret::new(token).hash(), provider.clock.now(), end);
+    assert!(provider.sealgate.store.add_registration_token(&token).await.unwrap());
     provider
 }
 

@@ -508,9 +508,12 @@ async fn a_session_that_ends_during_the_sign_in_is_not_created() {
     let page = browser.open("/account").await;
     world.upstream.state().hangs = true;
     let end = async {
-        while world.upstream.state().hanging == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+            while world.upstream.state().hanging == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        });
+        waited.await.unwrap();
         assert_eq!(send_logout(&world, &json!({ "sid": "session-1" })).await, 200);
         world.upstream.state().hangs = false;
     };
@@ -598,9 +601,12 @@ async fn a_late_answer_does_not_restore_a_withdrawn_confirmation() {
     let source = sealgate.sources.upstream(&SourceName::parse("acme").unwrap()).unwrap();
     world.upstream.state().hangs = true;
     let end = async {
-        while world.upstream.state().hanging == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+            while world.upstream.state().hanging == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        });
+        waited.await.unwrap();
         assert_eq!(send_logout(&world, &json!({ "sub": "id-of-anna" })).await, 200);
         world.upstream.state().hangs = false;
     };

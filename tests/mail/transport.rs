@@ -293,12 +293,15 @@ async fn an_unreachable_server_is_reported() {
     let port = server.port;
     drop(server);
     // The server's thread ends shortly afterwards.
-    let line = loop {
-        match transport.probe().await {
-            Err(SendError::Relay(line)) if line.starts_with("cannot connect") => break line,
-            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+    let refused = tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            match transport.probe().await {
+                Err(SendError::Relay(line)) if line.starts_with("cannot connect") => break line,
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
         }
-    };
+    });
+    let line = refused.await.unwrap();
     assert!(line.starts_with(&format!("cannot connect to localhost:{port} (")), "{line}");
 }
 

@@ -100,6 +100,7 @@ fn client(sample: &Sample, public: bool) -> Client {
         introspection: Some(IntrospectionAccess { apps: BTreeSet::from(["wiki".to_owned()]) }),
         approval: Some(ClientDecision { by: Authority::Operator, at: AT }),
         disabled: None,
+        logo: None,
         from_configuration: false,
     }
 }
@@ -613,6 +614,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         GuardedChange::DeleteMail(MailKind::Notice),
         GuardedChange::CreateApiToken,
         GuardedChange::RemoveApiToken,
+        GuardedChange::CreateRegistrationToken,
+        GuardedChange::RevokeRegistrationToken,
     ]) {
         let labels = [
             ConfirmLabel::GroupsAdded,

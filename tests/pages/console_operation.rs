@@ -3,6 +3,7 @@
 
 use sealgate_config::{Access, EffectiveSetting, SettingSource};
 use sealgate_domain::api_token::ApiScope;
+use sealgate_domain::client::ClientId;
 use sealgate_domain::console_role::ConsoleRole;
 use sealgate_domain::key_ring::KeyRing;
 use sealgate_domain::machine_warning::MachineWarning;
@@ -12,7 +13,8 @@ use sealgate_pages::console::{
     AppSection, AppSessionLine, AppsPage, CheckAccessPage, CheckChoice, CheckField, CheckForm, CheckNote,
     CheckedHeader, CheckedLogin, CountedFigures, EditAppForm, EditAppPage, EditProblem, EditRuleForm, EditRuleLine,
     EditRulePage, ElementLink, FileState, KeyPlanPage, KeysPage, MailLine, MailPage, MailTemplatesPage, NewAppForm,
-    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, ReloadPage, RotationLine, RuleLine,
+    NewAppPage, NewAppResult, OverviewPage, OverviewWarning, RefusalLine, RegistrationTokenFault,
+    RegistrationTokenForm, RegistrationTokenLine, RegistrationTokensPage, ReloadPage, RotationLine, RuleLine,
     SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage, SignInChart,
 };
 use sealgate_pages::{Done, Frame, Inside, Named, html};
@@ -54,7 +56,16 @@ type Pages = Vec<(String, String)>;
 
 /// Returns the pages in every state.
 pub(crate) fn operation_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
-    let parts = [key_pages, settings_pages, overview_pages, app_pages, check_pages, mail_pages, api_token_pages];
+    let parts = [
+        key_pages,
+        settings_pages,
+        overview_pages,
+        app_pages,
+        check_pages,
+        mail_pages,
+        api_token_pages,
+        registration_token_pages,
+    ];
     parts.iter().flat_map(|pages| pages(frame, sample)).collect()
 }
 
@@ -220,6 +231,11 @@ fn overview_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
         OverviewWarning::Machine(MachineWarning::FewInodes),
         OverviewWarning::Machine(MachineWarning::NeverBackedUp),
         OverviewWarning::Machine(MachineWarning::OldBackup(9)),
+        OverviewWarning::Machine(MachineWarning::ClockDiffers(700)),
+        OverviewWarning::Machine(MachineWarning::TokenSlow(800)),
+        OverviewWarning::Machine(MachineWarning::FileExposed(text.clone())),
+        OverviewWarning::Machine(MachineWarning::FewDescriptors { open: 900, most: 1000 }),
+        OverviewWarning::Machine(MachineWarning::MailServerUnreachable(text.clone())),
         OverviewWarning::Configuration(text.clone()),
     ];
     let chart = |count: u64| SignInChart { periods: (0..count).map(|number| (AT, number, number % 3)).collect() };
@@ -553,6 +569,44 @@ fn mail_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
     ]
     .map(|(name, html)| (name.to_owned(), html))
     .into()
+}
+
+fn registration_token_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {
+    let &Sample { person, csrf, .. } = sample;
+    let line = |name: &str, registrations, creator: Option<(String, Option<String>)>| RegistrationTokenLine {
+        id: "t1".to_owned(),
+        name: name.to_owned(),
+        creator,
+        registrations,
+        clients: ClientId::parse("c1").into_iter().collect(),
+        created_at: AT,
+        expires_at: AT,
+    };
+    let lines = [line(person, 5, Some(("u1".to_owned(), Some(person.to_owned())))), line("", 1, None)];
+    let page = |role, tokens: &[RegistrationTokenLine], fault, new_token| {
+        let form = RegistrationTokenForm { name: person.to_owned(), days: 7, registrations: 5, fault };
+        html(&RegistrationTokensPage {
+            inside: inside(frame, sample, role, None),
+            csrf,
+            tokens,
+            form: &form,
+            lifetimes: &[1, 7],
+            registrations: &[1, 5],
+            are_accepted: tokens.is_empty(),
+            new_token,
+            address: "https://id.example.com/oauth/register",
+        })
+    };
+    let (administrator, auditor) = (ConsoleRole::Administrator, ConsoleRole::Auditor);
+    let (name, full) = (Some(RegistrationTokenFault::Name), Some(RegistrationTokenFault::TooMany));
+    let pages = [
+        ("console-registration-tokens", page(administrator, &lines, None, None)),
+        ("console-registration-tokens-none", page(administrator, &[], None, Some("token"))),
+        ("console-registration-tokens-wrong", page(administrator, &lines, name, None)),
+        ("console-registration-tokens-full", page(administrator, &lines, full, None)),
+        ("console-registration-tokens-auditor", page(auditor, &lines, None, None)),
+    ];
+    pages.into_iter().map(|(name, html)| (name.to_owned(), html)).collect()
 }
 
 fn api_token_pages(frame: &Frame<'_>, sample: &Sample) -> Pages {

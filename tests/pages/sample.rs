@@ -320,6 +320,7 @@ pub(crate) fn every_page(sample: &Sample, language: Language) -> Vec<(String, St
             action,
             csrf,
             client,
+            logo: (publisher == Publisher::Operator).then_some("/oauth/client-logos/c1?v=x"),
             host: "app.example.com",
             only_on_device: publisher == Publisher::Itself,
             publisher,

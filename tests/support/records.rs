@@ -45,6 +45,7 @@ pub(crate) fn client(id: &str, now: UnixTime) -> Client {
         token_limit: None,
         level: None,
         service: None,
+        logo: None,
         visible_groups: GroupFilter::default(),
         backchannel_logout: None,
         introspection: None,

@@ -93,9 +93,12 @@ async fn metadata_are_read_once_and_again_after_a_failure() {
     assert_eq!(fake.received("/jwks").len(), 1, "the second request uses the failure of the first");
     fake.change().answers.clear();
     // A failure is remembered for a second.
-    while client.provider.authorization_url(&one.trip()).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(30), async {
+        while client.provider.authorization_url(&one.trip()).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    waited.await.unwrap();
     let read = fake.received("/.well-known/openid-configuration").len();
     for _ in 0..5 {
         client.sign_in(&fake).await.unwrap();

@@ -12,9 +12,12 @@ async fn a_provider_without_an_answer_is_given_up() {
     let fault = client.provider.authorization_url(&Secrets::new("x").trip()).await.unwrap_err();
     assert_eq!(fault.kind().as_str(), "connect", "{fault}");
     fake.change().answers.clear();
-    while client.provider.authorization_url(&Secrets::new("x").trip()).await.is_err() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let waited = tokio::time::timeout(Duration::from_secs(30), async {
+        while client.provider.authorization_url(&Secrets::new("x").trip()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    waited.await.unwrap();
     fake.change().answers.insert("/token".into(), Answer::Silence);
     let fault = unavailable(client.sign_in(&fake).await);
     assert!(fault.starts_with("connect: "), "{fault}");
@@ -38,9 +41,12 @@ async fn a_silent_provider_has_a_limited_number_of_requests_and_does_not_delay_o
     }
     assert!(unavailable(client.sign_in(&silent).await).starts_with("busy: "));
     other.open().sign_in(&other).await.unwrap();
-    while silent.change().silent.len() < 8 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let waited = tokio::time::timeout(Duration::from_secs(30), async {
+        while silent.change().silent.len() < 8 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    waited.await.unwrap();
     // One request of the sign-in before, and one for each thread.
     assert_eq!(silent.received("/token").len(), 9);
     drop(waiting);

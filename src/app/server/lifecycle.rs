@@ -33,6 +33,8 @@ pub enum StopSignal {
 pub(super) struct Startup {
     pub(super) signal: StopSignal,
     pub(super) readiness: mpsc::Receiver<String>,
+    /// Receives the reason why a running service cannot go on.
+    pub(super) failures: mpsc::Receiver<String>,
     pub(super) background: oneshot::Receiver<()>,
     /// Hook to run last.
     pub(super) stopped: Box<dyn FnOnce() -> Task + Send + Sync>,
@@ -72,7 +74,7 @@ impl Lifecycle {
     async fn run(&self, mut startup: Startup) -> Result<(), String> {
         let mut signals = StopRequests::new(startup.signal)?;
         start_timer().await?;
-        let outcome = tokio::select! {
+        let mut outcome = tokio::select! {
             // A message reports a failure. The channel closes when all services accept connections.
             fault = startup.readiness.recv() => fault.map_or(Ok(()), Err),
             () = signals.next() => Ok(()),
@@ -82,7 +84,15 @@ impl Lifecycle {
             self.phase.send_replace(Phase::Serving);
             notify(&[NotifyState::Ready]);
             if !signals.is_stop_requested() {
-                signals.next().await;
+                tokio::select! {
+                    () = signals.next() => {}
+                    // The service manager starts the program again. Until then, the requests in
+                    // progress are completed.
+                    Some(why) = startup.failures.recv() => {
+                        tracing::error!("{why}; the server stops");
+                        outcome = Err(why);
+                    }
+                }
             }
         }
         notify(&[NotifyState::Stopping]);

@@ -20,10 +20,11 @@ use tokio::task::JoinSet;
 
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
-    Cancellable, Challenges, EdgeUpdater, Front, Health, HealthPath, HttpService, Limits, Listener, LongLived, Phase,
-    Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Tls, TokenKeys,
-    TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
+    Cancellable, Challenges, EdgeUpdater, FailureChannels, Front, Health, HealthPath, HttpService, Limits, Listener,
+    LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Timers, Tls,
+    TokenKeys, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
+use sealgate_system::read_mostly::LocalRef;
 use sealgate_system::tls::install;
 use sealgate_system::trace::Tracer;
 
@@ -184,13 +185,16 @@ impl Server {
     /// One line with the reason why serving could not start.
     pub fn run(self, signal: StopSignal) -> Result<(), String> {
         let Self { parts, public, redirecting, admin, snapshots, tls } = self;
-        allow_descriptors(parts.server.max_connections);
+        allow_descriptors(&parts.server);
         let blocking = BLOCKING_THREADS + signing_threads(&parts) + parts.waiting_threads;
         let (stop, stopping) = watch::channel(false);
         let (phase, phases) = watch::channel(Phase::Starting);
         let (ready, readiness) = mpsc::channel(1);
+        let (failed, failures) = mpsc::channel(1);
+        let channels = FailureChannels { ready, failed };
         let (background_done, background) = oneshot::channel();
-        let mut server = server::Server::new_with_opt_and_conf(None, pingora_config(parts.server.threads, blocking));
+        let mut server =
+            server::Server::new_with_opt_and_conf(None, pingora_config(parts.server.threads, UPSTREAM_POOL, blocking));
         server.bootstrap();
 
         let ServerConfig { max_connections, max_connections_per_peer, header_bytes, .. } = &parts.server;
@@ -200,13 +204,19 @@ impl Server {
         let long_lived = Arc::new(LongLived::default());
         let watch = watch_of(&snapshots);
         // Each thread has its own upstream connections.
-        let configuration = Arc::new(pingora_config(1, blocking));
+        let pool = UPSTREAM_POOL.div_ceil(parts.server.threads.max(1));
+        let configuration = Arc::new(pingora_config(1, pool, blocking));
         let severable = |proxy: Proxy| {
             let (configuration, settings) = (Arc::clone(&configuration), parts.server.clone());
             let (quota, watch) = (Arc::clone(&quota), Arc::clone(&watch));
             move || {
                 let app = Arc::new(app(&configuration, &settings, proxy.for_thread()));
-                Cancellable { app, quota: Arc::clone(&quota), watch: Arc::clone(&watch) }
+                Cancellable {
+                    app,
+                    quota: LocalRef::new(Arc::clone(&quota)),
+                    watch: Arc::clone(&watch),
+                    timers: Timers::default(),
+                }
             }
         };
         let mut http_service = HttpService::new(
@@ -218,9 +228,10 @@ impl Server {
             Arc::clone(&quota),
             Arc::clone(&watch),
             stopping.clone(),
-            ready.clone(),
+            channels.clone(),
         );
-        let probe = Arc::new(Probe::new(http_service.connectors(), Arc::clone(&parts.health)));
+        let (connectors, pings) = (http_service.connectors(), http_service.pings());
+        let probe = Arc::new(Probe::new(connectors, pings, Arc::clone(&parts.health)));
         server.add_service(http_service);
         if !redirecting.is_empty() {
             let front =
@@ -239,7 +250,7 @@ impl Server {
                 Arc::clone(&quota),
                 Arc::clone(&watch),
                 stopping.clone(),
-                ready.clone(),
+                channels.clone(),
             ));
         }
         // The admin listener does not stop, so that monitoring can read metrics until the end.
@@ -255,10 +266,10 @@ impl Server {
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
                 Arc::new(|_| {}),
                 running,
-                ready.clone(),
+                channels.clone(),
             ));
         }
-        drop(ready);
+        drop(channels);
         let mut tasks = parts.background;
         let set = Arc::clone(&snapshots);
         tasks.push(Background::new("open exchanges", |stop| watch_long_lived(long_lived, set, stop)));
@@ -273,7 +284,14 @@ impl Server {
 
         let failure = Arc::new(Mutex::new(None));
         let lifecycle = Lifecycle {
-            startup: Mutex::new(Some(Startup { signal, readiness, background, stopped: parts.stopped, listening })),
+            startup: Mutex::new(Some(Startup {
+                signal,
+                readiness,
+                failures,
+                background,
+                stopped: parts.stopped,
+                listening,
+            })),
             stop,
             phase,
             quota,
@@ -286,10 +304,10 @@ impl Server {
     }
 }
 
-fn pingora_config(threads: usize, blocking: usize) -> ServerConf {
+fn pingora_config(threads: usize, pool: usize, blocking: usize) -> ServerConf {
     ServerConf {
         threads,
-        upstream_keepalive_pool_size: UPSTREAM_POOL,
+        upstream_keepalive_pool_size: pool,
         max_retries: UPSTREAM_TRIES,
         max_blocking_threads: Some(blocking),
         ..ServerConf::default()

@@ -5,26 +5,31 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 
+use sealgate_config::ServerConfig;
 use sealgate_system::log;
 
-/// Maximum number of idle upstream connections in total. If it is lower than the number of
-/// concurrent requests, throughput drops by a third.
+/// Maximum number of idle upstream connections of all threads in total. If it is lower than the number
+/// of concurrent requests, throughput drops by a third.
 pub(super) const UPSTREAM_POOL: usize = 1024;
 /// Number of descriptors in addition to connections: store, token, log, listeners, idle upstream
 /// connections.
 const OTHER_DESCRIPTORS: usize = UPSTREAM_POOL + 128;
+/// Number of descriptors of a thread that serves connections: its event loop, the wake-up of the loop,
+/// and its copy of the signal socket.
+const DESCRIPTORS_PER_THREAD: usize = 4;
 /// Exit status of a Rust program that panics.
 const EXIT_PANIC: i32 = 101;
 
-/// Returns the descriptors that a server with this limit of connections may need.
-pub(crate) const fn needed_descriptors(max_connections: usize) -> u64 {
-    max_connections.saturating_mul(2).saturating_add(OTHER_DESCRIPTORS) as u64
+/// Returns the descriptors that a server with these settings may need.
+pub(crate) const fn needed_descriptors(server: &ServerConfig) -> u64 {
+    let of_threads = server.threads.saturating_mul(DESCRIPTORS_PER_THREAD).saturating_add(OTHER_DESCRIPTORS);
+    server.max_connections.saturating_mul(2).saturating_add(of_threads) as u64
 }
 
 /// Raises the descriptor limit to the maximum, and warns if it is too low for the configuration.
 ///
 /// Each connection may need one descriptor for its client and one for an upstream.
-pub(super) fn allow_descriptors(max_connections: usize) {
+pub(super) fn allow_descriptors(server: &ServerConfig) {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -32,7 +37,7 @@ pub(super) fn allow_descriptors(max_connections: usize) {
             limit = raised;
         }
     }
-    let needed = needed_descriptors(max_connections);
+    let needed = needed_descriptors(server);
     // `None` means no limit.
     if let Some(allowed) = limit.current.filter(|allowed| *allowed < needed) {
         tracing::warn!(

@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::server::ServerState;
 use super::{Finding, Topic};
-use sealgate_config::{CertificateKey, Config, StoreConfig};
-use sealgate_core::health::{LOW_FREE_FILES, OLD_BACKUP, low_free_bytes};
+use sealgate_config::{Config, StoreConfig};
+use sealgate_core::health::{GuardedPath, LOW_FREE_FILES, OLD_BACKUP, guarded_paths, low_free_bytes};
 use sealgate_store::sled::{DiskState, disk_state, last_backup};
 use sealgate_system::clock::{Clock, SystemClock};
 use sealgate_system::clock_discipline::is_clock_synchronized;
@@ -125,58 +125,20 @@ pub(super) fn backup(config: &Config) -> Vec<Finding> {
     }]
 }
 
-/// File or directory, with the access that other users must not have.
-struct Guarded {
-    path: PathBuf,
-    forbidden: u32,
-}
-
-impl Guarded {
-    /// Creates the rule of a path to which only the owner has access.
-    fn private(path: &Path) -> Self {
-        Self { path: path.to_owned(), forbidden: 0o077 }
-    }
-
-    /// Creates the rule of a path that the group may read.
-    fn group_reads(path: &Path) -> Self {
-        Self { path: path.to_owned(), forbidden: 0o027 }
-    }
-
-    /// Creates the rule of a path that all users may read.
-    fn public(path: &Path) -> Self {
-        Self { path: path.to_owned(), forbidden: 0o022 }
-    }
-
-    fn judge(&self, metadata: &Metadata) -> Option<Finding> {
-        let mode = metadata.mode() & 0o777;
-        let excess = mode & self.forbidden;
-        let path = self.path.display();
-        (excess != 0).then(|| {
-            let right = mode & !self.forbidden;
-            let message = format!("other users can access {path} (mode {mode:04o}): chmod {right:04o} {path}");
-            Finding::problem(Topic::Files, message)
-        })
-    }
+fn judge(guarded: &GuardedPath, metadata: &Metadata) -> Option<Finding> {
+    let (mode, right) = guarded.excess(metadata)?;
+    let path = guarded.path.display();
+    let message = format!("other users can access {path} (mode {mode:04o}): chmod {right:04o} {path}");
+    Some(Finding::problem(Topic::Files, message))
 }
 
 /// Judges modes and owners of files. The check of the configuration covers the PIN and the other
 /// secrets.
 pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
-    let mut guarded = vec![Guarded::public(file), Guarded::private(&config.admin.socket)];
-    // The systemd unit copies the PIN from this file.
-    guarded.extend(file.parent().map(|directory| Guarded::private(&directory.join("pkcs11-pin"))));
-    guarded.extend(config.server.tls.iter().filter_map(|tls| match &tls.key {
-        CertificateKey::File(key) => Some(Guarded::group_reads(key)),
-        CertificateKey::Token(_) => None,
-    }));
-    let clients = config.apps.iter().filter_map(|app| app.upstream_tls.client.as_ref());
-    guarded.extend(clients.map(|client| Guarded::group_reads(&client.key)));
-    guarded.extend(config.acme.iter().map(|acme| Guarded::private(&acme.path)));
-    guarded.push(Guarded::public(&config.hsm.module));
-    guarded.extend(softhsm_tokens(config).map(|path| Guarded { path, forbidden: 0o007 }));
+    let mut guarded = guarded_paths(config, file);
+    guarded.extend(softhsm_tokens(config).map(GuardedPath::of_group));
     let mut findings = Vec::new();
     if let StoreConfig::Sled(store) = &config.store {
-        guarded.push(Guarded::private(&store.path));
         findings.extend(foreign_files(&store.path));
     }
     let mut read = 0;
@@ -184,7 +146,7 @@ pub(super) fn files(config: &Config, file: &Path) -> Vec<Finding> {
         match fs::metadata(&one.path) {
             Ok(metadata) => {
                 read += 1;
-                findings.extend(one.judge(&metadata));
+                findings.extend(judge(one, &metadata));
             }
             // A missing file is not reported here: either the server creates it, or the check of
             // the configuration reports it.

@@ -37,7 +37,7 @@ pub(super) fn limits(config: &Config, state: &ServerState) -> Vec<Finding> {
         Err(findings) => return findings,
     };
     let text = fs::read_to_string(directory.join("limits")).unwrap_or_default();
-    let needed = needed_descriptors(config.server.max_connections);
+    let needed = needed_descriptors(&config.server);
     vec![match soft_limit(&text, "Max open files") {
         Some(allowed) if allowed < needed => Finding::warning(
             Topic::Limits,

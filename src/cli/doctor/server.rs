@@ -15,14 +15,13 @@ use sealgate_admin::answer::{ClientAnswer, KeyAnswer, ListPage, Rows, ServerStat
 use sealgate_admin::command::{ClientCommand, Command, KeyCommand};
 use sealgate_admin::{Answer, AskError};
 use sealgate_config::Config;
+use sealgate_core::health::SLOW_SIGNATURE;
 use sealgate_domain::key_ring::KeyState;
 use sealgate_domain::time::UnixTime;
 use sealgate_system::clock::{Clock, SystemClock};
 
 /// Timeout for an answer of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Mean duration of a signature at which the token is reported as slow.
-const SLOW_SIGNATURE_MILLISECONDS: f64 = 500.0;
 /// Number of signatures for which one failure is tolerated.
 const SIGNATURES_PER_FAILURE: u64 = 1000;
 /// Time since its first attempt after which a logout token is reported as late.
@@ -152,7 +151,7 @@ pub(super) fn token(_: &Config, state: &ServerState) -> Vec<Finding> {
             format!("{signatures_failed} signatures failed since startup, {signatures} succeeded: see the log"),
         ));
     }
-    if *signature_milliseconds > SLOW_SIGNATURE_MILLISECONDS {
+    if *signature_milliseconds > SLOW_SIGNATURE.as_secs_f64() * 1000.0 {
         findings.push(Finding::warning(
             Topic::Token,
             format!(

@@ -89,6 +89,10 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::ConfigurationReloaded => "a running server loaded another configuration",
         AuditKind::ApiTokenCreated => "a token for the admin API was created; the detail has its ID, scopes and expiry",
         AuditKind::ApiTokenRevoked => "a token for the admin API was removed; the detail has its ID",
+        AuditKind::RegistrationTokenCreated => {
+            "an initial access token, which registers clients, was created; the detail has its ID, the number of clients and its expiry"
+        }
+        AuditKind::RegistrationTokenRevoked => "an initial access token was revoked; the detail has its ID",
         AuditKind::AppChanged => {
             "an administrator changed an application or its rules in the console; the detail names the keys"
         }

@@ -188,6 +188,7 @@ fn client(
         introspection,
         approval: None,
         disabled: None,
+        logo: None,
         from_configuration: true,
     };
     Some(DefinedClient { client, adopt })

@@ -103,13 +103,12 @@ impl<B> Entry<B> {
     }
 }
 
-impl Default for Bearers {
-    fn default() -> Self {
-        Self { shared: Cache::new(MAX_CACHED), local: LocalCache::new(MAX_CACHED) }
-    }
-}
-
 impl Bearers {
+    /// Creates the cache. `threads` is the number of threads that serve requests.
+    pub fn new(threads: usize) -> Self {
+        Self { shared: Cache::new(MAX_CACHED), local: LocalCache::new(MAX_CACHED, threads) }
+    }
+
     /// Verifies a presented access token.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ pub const OWN_PAGES: &[&str] = &[
     "/console/settings",
     "/console/audit",
     "/console/api-tokens",
+    "/console/registration-tokens",
 ];
 
 /// Path on the application's own host to which the provider returns after a sign-out, for a page of
@@ -167,6 +168,7 @@ fn first_party(id: ClientId, name: String, redirect_uris: Vec<RedirectUri>) -> C
         token_limit: None,
         level: None,
         service: None,
+        logo: None,
         visible_groups: GroupFilter::default(),
         backchannel_logout: None,
         introspection: None,

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use ipnet::IpNet;
-use pingora::apps::{HttpPersistentSettings, HttpServerApp, ServerApp};
+use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream, ServerApp};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::l4::{self, socket};
 use pingora::protocols::{ALPN, GetSocketDigest, Shutdown, SocketDigest, Ssl, Stream};
@@ -42,7 +42,7 @@ use super::proxy_protocol::read_client_address;
 use super::quota::{ConnectionPermit, Quota};
 use super::tls::Tls;
 use super::waiting::{Deadline, ShutdownSubscription};
-use super::workers::{Create, Workers};
+use super::workers::{Create, OpenConnection, ThreadPing, Workers};
 use crate::refusal::raw_refusal;
 use crate::request_id::RequestIds;
 use crate::{ConnectionEvent, Watch};
@@ -81,6 +81,18 @@ pub struct LoopbackConnector {
     pub sender: mpsc::Sender<UnixStream>,
 }
 
+/// Tests of the worker threads of a service. Empty until the threads run.
+pub type ThreadPings = Arc<OnceLock<Vec<ThreadPing>>>;
+
+/// Channels for the failures of a service.
+#[derive(Debug, Clone)]
+pub struct FailureChannels {
+    /// Dropped as soon as the service accepts connections. If it cannot, it sends the reason.
+    pub ready: mpsc::Sender<String>,
+    /// Receives the reason why the service cannot go on.
+    pub failed: mpsc::Sender<String>,
+}
+
 /// Threads of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Threads {
@@ -110,14 +122,15 @@ pub struct HttpService<A> {
     watch: Watch,
     stop: ShutdownWatch,
     ready: Option<mpsc::Sender<String>>,
+    failed: mpsc::Sender<String>,
+    pings: ThreadPings,
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     /// Creates a service that passes requests to the applications that `app` creates: one for each
     /// worker, and one for the shared threads.
     ///
-    /// The service stops accepting connections when `stop` becomes true. It drops `ready` as soon
-    /// as it accepts connections. If it cannot accept connections, it sends an error to `ready`.
+    /// The service stops accepting connections when `stop` becomes true.
     #[expect(clippy::too_many_arguments, reason = "called in two places, which name each argument")]
     pub fn new(
         name: &'static str,
@@ -128,7 +141,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         quota: Arc<Quota>,
         watch: Watch,
         stop: ShutdownWatch,
-        ready: mpsc::Sender<String>,
+        failures: FailureChannels,
     ) -> Self {
         let of_handlers = Arc::clone(&watch);
         let create: Create<_> = Arc::new(move |stop| ConnectionHandler {
@@ -144,7 +157,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
             connectors.push(LoopbackConnector { address: listener.address, sender });
             with_receivers.push((listener, loopback_receiver));
         }
-        Self { name, threads, listeners: with_receivers, connectors, create, quota, watch, stop, ready: Some(ready) }
+        let FailureChannels { ready, failed } = failures;
+        let (listeners, ready, pings) = (with_receivers, Some(ready), ThreadPings::default());
+        Self { name, threads, listeners, connectors, create, quota, watch, stop, ready, failed, pings }
     }
 
     /// Reports why the service cannot serve.
@@ -160,13 +175,18 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
     pub fn connectors(&mut self) -> Vec<LoopbackConnector> {
         std::mem::take(&mut self.connectors)
     }
+
+    /// Returns the tests of the worker threads, for the readiness probe.
+    pub fn pings(&self) -> ThreadPings {
+        Arc::clone(&self.pings)
+    }
 }
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
     async fn start_service(&mut self, _fds: Option<ListenFds>, _shutdown: ShutdownWatch, _listeners_per_fd: usize) {
         let Threads { workers, blocking, .. } = self.threads;
-        let workers = match Workers::start(self.name, workers, blocking, &self.stop, &self.create) {
+        let workers = match Workers::start(self.name, workers, blocking, &self.stop, &self.create, &self.failed) {
             Ok(workers) => Arc::new(workers),
             Err(error) => {
                 return self.cannot(format!(
@@ -175,6 +195,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Service for HttpService<A> {
                 ));
             }
         };
+        let _ = self.pings.set(workers.pings());
         let shared = Arc::new((self.create)(self.stop.clone()));
         let mut loops = JoinSet::new();
         for (listener, loopback_receiver) in std::mem::take(&mut self.listeners) {
@@ -252,7 +273,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
     fn serve(&self, stream: TcpStream, peer: SocketAddr, ticket: ConnectionPermit) {
         let tls = self.tls.clone();
         let stream = stream.into_std();
-        let serve = move |handler: Arc<ConnectionHandler<A>>| async move {
+        let serve = move |handler: Arc<ConnectionHandler<A>>, open: Option<OpenConnection>| async move {
+            let _open = open;
             // Registers the socket with the runtime of the thread that serves it.
             let Ok(stream) = stream.and_then(TcpStream::from_std) else { return };
             (handler.watch)(ConnectionEvent::Opened);
@@ -261,17 +283,20 @@ impl<A: HttpServerApp + Send + Sync + 'static> Acceptor<A> {
         };
         let signs_in_token = self.tls.as_ref().is_some_and(|tls| tls.signs_in_token());
         match self.workers.least_busy().filter(|_| !signs_in_token) {
-            Some(worker) => worker.spawn(serve(Arc::clone(&worker.handler))),
-            None => drop(tokio::spawn(serve(Arc::clone(&self.shared)))),
+            Some(worker) => worker.spawn(|open| serve(Arc::clone(&worker.handler), Some(open))),
+            None => drop(tokio::spawn(serve(Arc::clone(&self.shared), None))),
         }
     }
 
     /// Serves a request of this process, on each worker in turn.
     fn serve_internal(&self, own: UnixStream) {
-        let serve = |handler: Arc<ConnectionHandler<A>>| async move { handler.serve_internal(own).await };
+        let serve = |handler: Arc<ConnectionHandler<A>>, open: Option<OpenConnection>| async move {
+            let _open = open;
+            handler.serve_internal(own).await;
+        };
         match self.workers.in_turn() {
-            Some(worker) => worker.spawn(serve(Arc::clone(&worker.handler))),
-            None => drop(tokio::spawn(serve(Arc::clone(&self.shared)))),
+            Some(worker) => worker.spawn(|open| serve(Arc::clone(&worker.handler), Some(open))),
+            None => drop(tokio::spawn(serve(Arc::clone(&self.shared), None))),
         }
     }
 }
@@ -347,20 +372,23 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
         let connection = Connection::new(socket, peer, ticket, self.limits.write_timeout, buffer);
         let Some(tls) = tls else { return self.serve_http1(Box::new(connection), deadline).await };
         let terms = tls.terms();
-        // Boxed, so that idle connections do not keep room for the state of a handshake.
-        let Ok(Ok(mut stream)) = timeout_at(deadline, Box::pin(terms.handshake(connection))).await else {
+        // Boxed, so that idle connections do not keep room for the state of a handshake, nor several
+        // times for the stream, which is moved.
+        let Ok(Ok(mut stream)) =
+            timeout_at(deadline, Box::pin(terms.handshake(connection))).await.map(|made| made.map(Box::new))
+        else {
             return (self.watch)(ConnectionEvent::HandshakeFailed);
         };
         // A TLS-ALPN-01 validation ends with the handshake (RFC 8737 §3).
         if matches!(stream.selected_alpn_proto(), Some(ALPN::Custom(_))) {
-            return Shutdown::shutdown(&mut stream).await;
+            return Shutdown::shutdown(&mut *stream).await;
         }
         let digest = stream.get_ssl_digest();
         let served = async {
             if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-                self.serve_http2(Box::new(stream), deadline).await;
+                self.serve_http2(stream, deadline).await;
             } else {
-                let stream = BufferedTlsStream::http1(Box::new(stream));
+                let stream = BufferedTlsStream::http1(stream);
                 self.serve_http1(Box::new(stream), deadline).await;
             }
         };
@@ -448,21 +476,34 @@ impl<A: HttpServerApp + Send + Sync + 'static> ConnectionHandler<A> {
                 }
                 stream = Box::new(CheckedChunks::new(stream, checker));
             }
-            let mut session = ServerSession::new_http1(stream);
-            // Timeout of each read, in case Pingora's parser waits for more bytes although the head
-            // is complete.
-            session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
-            if let Some(settings) = kept {
-                settings.apply_to_session(&mut session);
-            }
-            session.set_pipelined_prefix(head.bytes);
-            let Some(reused) = self.app.process_new_http(session, &self.stop).await else { return };
+            let Some(reused) = self.exchange(stream, head.bytes, kept).await else { return };
             (stream, kept) = reused.consume();
             if has_chunks {
                 let Ok(checked) = stream.into_any().downcast::<CheckedChunks>() else { return };
                 stream = checked.into_inner();
             }
         }
+    }
+
+    /// Starts the exchange of a request whose head was read.
+    ///
+    /// This is not an `async fn`, in which the session, several kilobytes, would remain part of the
+    /// connection's future while the connection is idle.
+    fn exchange(
+        &self,
+        stream: Stream,
+        head: BytesMut,
+        kept: Option<HttpPersistentSettings>,
+    ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + '_>> {
+        let mut session = ServerSession::new_http1(stream);
+        // Timeout of each read, in case Pingora's parser waits for more bytes although the head is
+        // complete.
+        session.set_keepalive(Some(self.limits.header_timeout.as_secs().max(1)));
+        if let Some(settings) = kept {
+            settings.apply_to_session(&mut session);
+        }
+        session.set_pipelined_prefix(head);
+        self.app.process_new_http(session, &self.stop)
     }
 
     /// Reads a complete head, and possibly the start of the body.

@@ -8,10 +8,12 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use pingora::server::ShutdownWatch;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc as tokio_mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 /// Creates what a thread needs to serve connections. The thread itself calls it, so that no other
 /// thread uses the memory.
@@ -25,6 +27,7 @@ pub(super) struct Workers<H> {
 
 /// A thread with its runtime.
 pub(super) struct WorkerThread<H> {
+    ping: ThreadPing,
     runtime: Handle,
     pub(super) handler: Arc<H>,
     /// Number of connections.
@@ -33,9 +36,48 @@ pub(super) struct WorkerThread<H> {
     running: oneshot::Sender<()>,
 }
 
+/// Test of a thread for the readiness probe.
+#[derive(Debug, Clone)]
+pub struct ThreadPing {
+    name: String,
+    runtime: Handle,
+}
+
+impl ThreadPing {
+    /// Checks that the thread runs a new task.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the thread.
+    pub(crate) async fn ask(&self, limit: Duration) -> Result<(), String> {
+        match timeout(limit, self.runtime.spawn(async {})).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(format!("the thread {} has ended", self.name)),
+            Err(_) => {
+                Err(format!("the thread {} does not serve its connections: no answer within {limit:?}", self.name))
+            }
+        }
+    }
+}
+
+/// Reports the end of a thread by a panic. Dropped when the thread ends.
+struct DeathReporter {
+    name: String,
+    failed: tokio_mpsc::Sender<String>,
+}
+
+impl Drop for DeathReporter {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // The channel holds one message. The end of a second thread adds nothing.
+            let _ = self.failed.try_send(format!("the thread {} has ended, and its connections with it", self.name));
+        }
+    }
+}
+
 impl<H: Send + Sync + 'static> Workers<H> {
     /// Starts `count` threads. `blocking_threads` is the maximum number of threads for blocking work,
-    /// for each of them.
+    /// for each of them. `failed` receives a message if a thread panics outside a task, for example in
+    /// its event loop.
     ///
     /// # Errors
     /// If a thread or its runtime cannot be started.
@@ -45,10 +87,12 @@ impl<H: Send + Sync + 'static> Workers<H> {
         blocking_threads: usize,
         stop: &ShutdownWatch,
         create: &Create<H>,
+        failed: &tokio_mpsc::Sender<String>,
     ) -> io::Result<Self> {
         let starting: Vec<_> = (0..count)
             .map(|number| {
-                WorkerThread::start(format!("{name}-{number}"), blocking_threads, stop.clone(), Arc::clone(create))
+                let death = DeathReporter { name: format!("{name}-{number}"), failed: failed.clone() };
+                WorkerThread::start(death, blocking_threads, stop.clone(), Arc::clone(create))
             })
             .collect::<io::Result<_>>()?;
         let ended = |_| io::Error::other("a thread ended while it started");
@@ -58,6 +102,11 @@ impl<H: Send + Sync + 'static> Workers<H> {
 
     pub(super) fn all(&self) -> &[WorkerThread<H>] {
         &self.all
+    }
+
+    /// Returns a test of each thread.
+    pub(super) fn pings(&self) -> Vec<ThreadPing> {
+        self.all.iter().map(|worker| worker.ping.clone()).collect()
     }
 
     /// Returns the thread with the fewest connections. `None` if no thread runs.
@@ -75,13 +124,15 @@ impl<H: Send + Sync + 'static> Workers<H> {
 
 impl<H: Send + Sync + 'static> WorkerThread<H> {
     fn start(
-        name: String,
+        death: DeathReporter,
         blocking_threads: usize,
         stop: ShutdownWatch,
         create: Create<H>,
     ) -> io::Result<mpsc::Receiver<io::Result<Self>>> {
         let (report, started) = mpsc::sync_channel(1);
-        thread::Builder::new().name(name).spawn(move || {
+        let name = death.name.clone();
+        thread::Builder::new().name(name.clone()).spawn(move || {
+            let _death = death;
             let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(blocking_threads).build();
             let runtime = match runtime {
                 Ok(runtime) => runtime,
@@ -90,7 +141,9 @@ impl<H: Send + Sync + 'static> WorkerThread<H> {
             let (running, ended) = oneshot::channel();
             let handler = Arc::new(create(local_stop(&runtime, stop)));
             let open = Arc::new(AtomicUsize::new(0));
-            let _ = report.send(Ok(Self { runtime: runtime.handle().clone(), handler, open, running }));
+            let handle = runtime.handle().clone();
+            let ping = ThreadPing { name, runtime: handle.clone() };
+            let _ = report.send(Ok(Self { ping, runtime: handle, handler, open, running }));
             let _ = runtime.block_on(ended);
             // Does not wait for blocking work.
             runtime.shutdown_background();
@@ -98,14 +151,12 @@ impl<H: Send + Sync + 'static> WorkerThread<H> {
         Ok(started)
     }
 
-    /// Serves a connection on this thread.
-    pub(super) fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
+    /// Serves a connection on this thread. The future must keep the [`OpenConnection`] until its end.
+    ///
+    /// The future is not wrapped into another one, which would reserve its memory twice.
+    pub(super) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, connection: impl FnOnce(OpenConnection) -> F) {
         self.open.fetch_add(1, Ordering::Relaxed);
-        let open = OpenConnection(Arc::clone(&self.open));
-        self.runtime.spawn(async move {
-            let _open = open;
-            connection.await;
-        });
+        self.runtime.spawn(connection(OpenConnection(Arc::clone(&self.open))));
     }
 }
 
@@ -122,7 +173,7 @@ fn local_stop(runtime: &Runtime, mut stop: ShutdownWatch) -> ShutdownWatch {
 }
 
 /// Counts a connection until it is dropped, even after a panic.
-struct OpenConnection(Arc<AtomicUsize>);
+pub(super) struct OpenConnection(Arc<AtomicUsize>);
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
@@ -132,14 +183,16 @@ impl Drop for OpenConnection {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    fn start<H: Send + Sync + 'static>(count: usize, stopping: &ShutdownWatch, create: &Create<H>) -> Workers<H> {
+        Workers::start("test", count, 1, stopping, create, &tokio_mpsc::channel(1).0).unwrap()
+    }
 
     fn workers(count: usize) -> (Workers<()>, watch::Sender<bool>) {
         let (stop, stopping) = watch::channel(false);
         let create: Create<()> = Arc::new(|_| ());
-        (Workers::start("test", count, 1, &stopping, &create).unwrap(), stop)
+        (start(count, &stopping, &create), stop)
     }
 
     #[test]
@@ -150,7 +203,8 @@ mod tests {
         for _ in 0..6 {
             let (name, named) = mpsc::channel();
             let (end, ended) = oneshot::channel::<()>();
-            workers.least_busy().unwrap().spawn(async move {
+            workers.least_busy().unwrap().spawn(|open| async move {
+                let _open = open;
                 let _ = name.send(thread::current().name().map(str::to_owned));
                 let _ = ended.await;
             });
@@ -169,7 +223,8 @@ mod tests {
     fn dropping_the_threads_ends_their_connections() {
         let (workers, _stop) = workers(1);
         let (alive, gone) = mpsc::channel::<()>();
-        workers.in_turn().unwrap().spawn(async move {
+        workers.in_turn().unwrap().spawn(|open| async move {
+            let _open = open;
             let _alive = alive;
             std::future::pending::<()>().await;
         });
@@ -181,12 +236,13 @@ mod tests {
     fn every_thread_gets_the_stop_signal() {
         let (stop, stopping) = watch::channel(false);
         let create: Create<ShutdownWatch> = Arc::new(|stop| stop);
-        let workers = Workers::start("test", 2, 1, &stopping, &create).unwrap();
+        let workers = start(2, &stopping, &create);
         stop.send_replace(true);
         for worker in workers.all() {
             let mut signal = worker.handler.as_ref().clone();
             let (done, waited) = mpsc::channel();
-            worker.spawn(async move {
+            worker.spawn(|open| async move {
+                let _open = open;
                 let _ = done.send(signal.wait_for(|stop| *stop).await.is_ok());
             });
             assert!(waited.recv_timeout(Duration::from_secs(30)).unwrap());

@@ -31,12 +31,13 @@ use tokio::time::{sleep, timeout};
 use super::client_address::peer;
 use super::fields::head_length;
 use super::queued_body::QueuedBody;
-use super::read_timeout::ReadTimeout;
+use super::read_timeout::{ReadTimeout, Timers};
 use super::snapshot::{Snapshot, Snapshots, Validity};
 use crate::listen::quota::Quota;
 use crate::upstream::PinnedConnection;
 use crate::{ConnectionEvent, Watch};
 use sealgate_config::Upstream;
+use sealgate_system::read_mostly::LocalRef;
 
 /// Age at which every exchange becomes long-lived.
 pub(crate) const LONG_LIVED_AGE: Duration = Duration::from_secs(1);
@@ -103,8 +104,10 @@ impl CancelHandle {
 /// HTTP/2 stream, and closes the upstream connection.
 pub struct Cancellable<A> {
     pub app: Arc<A>,
-    pub quota: Arc<Quota>,
+    pub quota: LocalRef<Quota>,
     pub watch: Watch,
+    /// Timers of exchanges that have ended.
+    pub timers: Timers,
 }
 
 #[async_trait]
@@ -124,7 +127,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
         let switch = Arc::new(CancelHandle::default());
         let mut place = None;
         if session.is_http2() {
-            place = self.quota.admit_request(peer(&session), head_length(session.req_header()));
+            place = Quota::admit_request(&self.quota, peer(&session), head_length(session.req_header()));
             if place.is_none() {
                 // REFUSED_STREAM means that the request was not processed and may be retried (RFC
                 // 9113 §8.7). A response would keep the head in memory until the client reads it,
@@ -154,9 +157,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Cancellable<A> 
                 Poll::Pending => return switch.poll_cancelled(cx).map(|()| None),
             }
             match exchange.as_mut().poll(cx) {
-                Poll::Ready(reused) => Poll::Ready(reused),
+                Poll::Ready(reused) => {
+                    self.timers.keep(timer.take());
+                    Poll::Ready(reused)
+                }
                 Poll::Pending => {
-                    switch.read_timeout.poll(&mut timer, cx);
+                    switch.read_timeout.poll(&mut timer, &self.timers, cx);
                     switch.poll_cancelled(cx).map(|()| None)
                 }
             }

@@ -48,8 +48,37 @@ impl Wait {
     }
 }
 
-/// Timer of an exchange. It is created when the exchange first waits.
+/// Timer of an exchange. It is taken when the exchange first waits.
 pub(crate) type Timer = Option<Pin<Box<Sleep>>>;
+
+/// Maximum number of timers that are kept for later exchanges.
+const MAX_KEPT_TIMERS: usize = 256;
+
+/// Timers of ended exchanges on a thread, for its later ones.
+///
+/// They stay registered with their old deadlines. Registering a timer for each exchange would cost more
+/// than the rare wake-up of a task whose exchange has ended.
+#[derive(Debug, Default)]
+pub struct Timers(Mutex<Vec<Pin<Box<Sleep>>>>);
+
+impl Timers {
+    fn take(&self, until: Instant) -> Pin<Box<Sleep>> {
+        self.kept().pop().unwrap_or_else(|| Box::pin(sleep_until(until)))
+    }
+
+    /// Keeps the timer of an ended exchange.
+    pub(crate) fn keep(&self, timer: Timer) {
+        let mut kept = self.kept();
+        if kept.len() < MAX_KEPT_TIMERS {
+            kept.extend(timer);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Pin<Box<Sleep>>>> {
+        // No statement leaves the value inconsistent, so it is consistent even after a panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl ReadTimeout {
     /// Starts to wait for bytes of the upstream. Replaces an earlier wait.
@@ -85,11 +114,11 @@ impl ReadTimeout {
 
     /// Closes the upstream connection if the wait took too long. Otherwise wakes the task at the
     /// deadline.
-    pub(crate) fn poll(&self, timer: &mut Timer, cx: &mut Context<'_>) {
+    pub(crate) fn poll(&self, timer: &mut Timer, timers: &Timers, cx: &mut Context<'_>) {
         let mut wait = self.wait();
         let Some(current) = &mut *wait else { return };
         let connection = loop {
-            let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(current.until)));
+            let timer = timer.get_or_insert_with(|| timers.take(current.until));
             // A timer that is too early is reset when it fires. Resetting it for each part of a
             // response would cost more.
             if timer.deadline() > current.until {
@@ -117,5 +146,55 @@ impl ReadTimeout {
     fn wait(&self) -> MutexGuard<'_, Option<Wait>> {
         // No statement leaves the value inconsistent, so it is consistent even after a panic.
         self.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, poll_fn};
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd as _;
+    use std::task::Poll;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Waits for a silent upstream with a kept timer or a new one. Returns whether it was closed before
+    /// `end`.
+    async fn is_over(timers: &Timers, limit: Duration, end: Duration) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        upstream.set_nonblocking(true).unwrap();
+        let read_timeout = ReadTimeout::default();
+        read_timeout.begin(upstream.as_raw_fd(), limit);
+        let mut timer = None;
+        let over = poll_fn(|cx| {
+            read_timeout.poll(&mut timer, timers, cx);
+            if read_timeout.is_over() { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let is_over = timeout(end, over).await.is_ok();
+        timers.keep(timer);
+        is_over
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_exchange_uses_the_kept_timer_until_its_own_deadline() {
+        let timers = Timers::default();
+        let start = Instant::now();
+        for (limit, passed) in [(5, 5), (60, 65), (2, 67)] {
+            assert!(is_over(&timers, limit * SECOND, 99 * SECOND).await);
+            assert_eq!((start.elapsed().as_secs(), timers.kept().len()), (passed, 1));
+        }
+        // A kept timer with a later deadline, and one whose deadline has passed meanwhile.
+        assert!(!is_over(&timers, 60 * SECOND, SECOND).await);
+        assert!(is_over(&timers, 3 * SECOND, 99 * SECOND).await);
+        assert_eq!(start.elapsed().as_secs(), 71);
+        assert!(!is_over(&timers, 5 * SECOND, SECOND).await);
+        let _: Result<(), _> = timeout(10 * SECOND, pending()).await;
+        assert!(is_over(&timers, 3 * SECOND, 99 * SECOND).await);
+        assert_eq!((start.elapsed().as_secs(), timers.kept().len()), (85, 1));
     }
 }

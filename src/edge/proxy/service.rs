@@ -48,7 +48,7 @@ use crate::proxy::body::{is_bodiless, is_chunked, normalize_framing};
 use crate::proxy::upgrade::is_handshake;
 use crate::refusal::{reason, refusal, status_of, why};
 use crate::request_id::{REQUEST_ID, RequestIds, SAMPLED, TraceParent, is_request_id};
-use crate::upstream::{Handle, PinnedConnection, authenticates_connection, client_number};
+use crate::upstream::{Handle, PinnedConnection, QueueSlot, authenticates_connection, client_number};
 use crate::{Affinity, AnswerReason, AnsweredBy, LoggedReason, Origin, RouteDecision, RouteHandle, SessionState};
 use sealgate_config::PathPrefix;
 use sealgate_system::trace::{SpanDescription, Trace, Tracer, span, text};
@@ -497,6 +497,11 @@ impl ProxyHttp for Proxy {
         if let Some(pinned) = &exchange.pinned {
             pinned.restrict(&mut peer);
         }
+        if let (Some(turn), Some(server)) = (&mut exchange.turn, &exchange.server)
+            && !server.uses_http2
+        {
+            turn.begin_choice(server, session.is_upgrade_req(), exchange.pinned.is_some());
+        }
         // Few requests have a connection-specific field. For all other requests, Pingora need not
         // search for each of these fields.
         if !session.req_header().headers.keys().any(is_of_one_connection) {
@@ -514,6 +519,9 @@ impl ProxyHttp for Proxy {
         digest: Option<&Digest>,
         exchange: &mut Self::CTX,
     ) -> Result<()> {
+        if let Some(turn) = &mut exchange.turn {
+            turn.end_choice(descriptor);
+        }
         let server = exchange.server.as_ref().ok_or_else(|| Error::new_in(ErrorType::HTTPStatus(500)))?;
         if let Err(mut error) = server.check_certificate(peer, digest) {
             // Only one switch in each exchange, so that the two kinds of verification do not
@@ -601,8 +609,7 @@ impl ProxyHttp for Proxy {
         // The proxy cannot detect that, so it sends `Connection: close`, and Pingora closes the
         // connection (RFC 9112 §9.6). HTTP/2 separates requests by streams.
         let mut closes = exchange.has_body && !exchange.keeps_connection();
-        closes |=
-            exchange.pinned.is_none() && exchange.upstreams().is_some_and(|upstreams| upstreams.have_few_requests());
+        closes |= exchange.pinned.is_none() && exchange.turn.as_ref().is_some_and(QueueSlot::closes_connection);
         // The connection of an upgrade is never used again.
         let closes = closes && !uses_http2 && !session.is_upgrade_req();
         // Some HTTP/1 servers answer 411 to a request without a length (RFC 9110 §8.6). HTTP/2

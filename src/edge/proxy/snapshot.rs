@@ -197,7 +197,11 @@ impl EdgeUpdater {
         if let (Some(tls), Some(tls_snapshot)) = (&self.tls, update.tls_snapshot) {
             tls.replace(tls_snapshot);
         }
+        let before = self.snapshots.current();
         self.snapshots.set(update.snapshot);
+        let now = self.snapshots.current();
+        let is_removed = |old: &&Arc<Upstreams>| now.all_upstreams().all(|new| !Arc::ptr_eq(new, old));
+        before.all_upstreams().filter(is_removed).for_each(|upstreams| upstreams.retire());
     }
 }
 

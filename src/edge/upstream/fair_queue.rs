@@ -7,19 +7,28 @@
 //! A thread keeps the permits of a request that has ended, for its next request of the same client. So
 //! most requests write to no memory that other threads use. Before a request waits, all threads return
 //! the permits that they keep, and they keep none while a request waits. The limits are therefore exact.
+//!
+//! An application with a low limit may have as many workers, each of which serves one connection. So
+//! each of its upstream connections needs a permit, also while it is idle: a thread has at most as many
+//! idle connections as it keeps permits, and closes them before it returns the permits.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thread_local::ThreadLocal;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::super::listen::quota::address_group;
+use super::handle::ConnectionId;
+use super::server::UpstreamServer;
+use sealgate_system::own_line::OwnLine;
 use sealgate_system::read_mostly::LocalRef;
 
 /// Maximum time for which a request waits for its permit.
@@ -27,6 +36,8 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of ended requests whose permits a thread keeps.
 const MAX_KEPT: usize = 64;
+/// Minimum limit with which idle connections need no permit: the default of `max_requests`.
+const MIN_UNBOUNDED: usize = 1024;
 
 /// Limits of one application, with the requests that wait.
 pub(super) struct FairQueue {
@@ -41,8 +52,10 @@ pub(super) struct FairQueue {
     queue_timeout: Duration,
     /// Clients with requests that were permitted or that wait, or with kept permits.
     clients: Mutex<HashMap<IpAddr, Client>>,
-    /// Permits that each thread keeps. The last are those of the latest request.
-    kept: ThreadLocal<Mutex<Vec<Permits>>>,
+    /// Whether idle connections need a permit.
+    bounds_connections: bool,
+    /// Permits and idle connections of each thread.
+    kept: ThreadLocal<OwnLine<Mutex<Kept>>>,
     /// Number of requests that wait.
     waiting: AtomicUsize,
 }
@@ -58,6 +71,61 @@ struct Client {
 struct Permits {
     client: Option<(IpAddr, OwnedSemaphorePermit)>,
     _all: OwnedSemaphorePermit,
+}
+
+/// Permits that a thread keeps, and its idle connections if they need permits.
+#[derive(Default)]
+struct Kept {
+    /// The last are those of the latest request.
+    permits: Vec<Permits>,
+    /// The last is that of the latest request.
+    idle: Vec<IdleConnection>,
+    /// Number of requests of this thread for which Pingora chooses a connection at the moment. Pingora
+    /// may choose any idle one, so none is closed meanwhile.
+    choosing: usize,
+    /// Number of the last request that has used each connection, by descriptor, until the request ends.
+    used: HashMap<RawFd, u64>,
+    last_use: u64,
+}
+
+/// Connection of a request. It is idle after the request, unless another request uses it already.
+#[derive(Clone, Copy)]
+struct IdleConnection {
+    server: u64,
+    id: ConnectionId,
+    /// Number of the request.
+    number: u64,
+}
+
+impl Kept {
+    /// Closes idle connections for which there is no permit. The oldest are closed first.
+    fn close_excess(&mut self) {
+        if self.choosing == 0 {
+            let excess = self.idle.len().saturating_sub(self.permits.len());
+            self.idle.drain(..excess).for_each(|connection| connection.id.end());
+        }
+    }
+
+    /// Returns the connection of an ended request if it is idle.
+    fn idle_after(&mut self, connection: IdleConnection) -> Option<IdleConnection> {
+        let descriptor = connection.id.descriptor;
+        if self.used.get(&descriptor) != Some(&connection.number) {
+            return None;
+        }
+        self.used.remove(&descriptor);
+        connection.id.is_open().then_some(connection)
+    }
+
+    /// Returns all permits, which the caller must release, and closes the idle connections. Returns none
+    /// while a connection is chosen; [`FairQueue::end_choice`] returns them afterwards.
+    fn take_all(&mut self) -> Vec<Permits> {
+        if self.choosing > 0 && !self.idle.is_empty() {
+            return Vec::new();
+        }
+        let permits = std::mem::take(&mut self.permits);
+        self.close_excess();
+        permits
+    }
 }
 
 /// Counts a request that waits, until it is dropped.
@@ -76,6 +144,7 @@ impl FairQueue {
             per_client: per_client.clamp(1, Semaphore::MAX_PERMITS),
             max_long_lived: in_all / 2,
             queue_timeout: QUEUE_TIMEOUT,
+            bounds_connections: in_all < MIN_UNBOUNDED,
             clients: Mutex::default(),
             kept: ThreadLocal::new(),
             waiting: AtomicUsize::new(0),
@@ -90,10 +159,10 @@ impl FairQueue {
         let client = client.map(address_group);
         if let Some(Permits { client: permit, _all: all }) = this.take_kept(client) {
             let client_permit = permit.map(|(_, permit)| permit);
-            return Some(QueueSlot { queue: this, client, client_permit, all: Some(all) });
+            return Some(QueueSlot { queue: this, client, client_permit, all: Some(all), connection: None });
         }
         let of_client = client.map(|client| this.join(client));
-        let mut turn = QueueSlot { queue: this.clone(), client, client_permit: None, all: None };
+        let mut turn = QueueSlot { queue: this.clone(), client, client_permit: None, all: None, connection: None };
         // The client's own limit comes first. A request that waits for it must not use up the limit
         // that all clients share.
         turn.client_permit = of_client.clone().and_then(|permits| permits.try_acquire_owned().ok());
@@ -119,21 +188,66 @@ impl FairQueue {
     fn take_kept(&self, client: Option<IpAddr>) -> Option<Permits> {
         let mut kept = self.kept_here();
         let is_of_client = |permits: &Permits| permits.client.as_ref().map(|(client, _)| *client) == client;
-        let index = kept.iter().rposition(is_of_client)?;
-        Some(kept.remove(index))
+        let index = kept.permits.iter().rposition(is_of_client)?;
+        Some(kept.permits.remove(index))
     }
 
-    /// Keeps permits for the next request on this thread. Returns permits that must be released.
-    fn keep(&self, permits: Permits) -> Option<Permits> {
+    /// Keeps permits for the next request on this thread, with the connection of the ended one. Returns
+    /// permits that must be released.
+    fn keep(&self, permits: Permits, connection: Option<IdleConnection>) -> Option<Permits> {
         let mut kept = self.kept_here();
+        let idle = connection.and_then(|connection| kept.idle_after(connection));
         // If `return_kept` has not seen the list of this thread, the fence ensures that `waiting` is
         // seen here.
         fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        let is_awaited = self.waiting.load(Ordering::SeqCst) > 0;
+        // Another request may have chosen the connection already. The end of its choice returns the
+        // permits.
+        if is_awaited && (idle.is_none() || kept.choosing == 0) {
+            if let Some(idle) = idle {
+                idle.id.end();
+            }
             return Some(permits);
         }
-        kept.push(permits);
-        (kept.len() > MAX_KEPT).then(|| kept.remove(0))
+        kept.permits.push(permits);
+        kept.idle.extend(idle);
+        let excess = (kept.permits.len() > MAX_KEPT).then(|| kept.permits.remove(0));
+        kept.close_excess();
+        excess
+    }
+
+    /// Starts the choice of a connection to a server for a request of this thread.
+    fn begin_choice(&self, server: u64, is_new: bool) {
+        let mut kept = self.kept_here();
+        if is_new || kept.idle.iter().all(|idle| idle.server != server) {
+            // The new connection uses the permit of its request. The idle ones need others.
+            kept.close_excess();
+        }
+        kept.choosing += 1;
+    }
+
+    /// Ends the choice of a connection, which is no longer idle. Returns the number of the request.
+    fn end_choice(&self, chosen: Option<RawFd>) -> u64 {
+        let mut kept = self.kept_here();
+        kept.choosing -= 1;
+        kept.idle.retain(|idle| Some(idle.id.descriptor) != chosen);
+        kept.last_use += 1;
+        let number = kept.last_use;
+        kept.used.extend(chosen.map(|descriptor| (descriptor, number)));
+        kept.close_excess();
+        // A request may have begun to wait during the choice.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            let permits = kept.take_all();
+            drop(kept);
+            permits.into_iter().for_each(|permits| self.release(permits));
+        }
+        number
+    }
+
+    /// Closes the idle connections, and those that become idle later.
+    pub(super) fn retire(&self) {
+        // Threads keep nothing while a request waits.
+        std::mem::forget(self.return_kept());
     }
 
     /// Releases the permits that the threads keep. They keep no others until the result is dropped.
@@ -141,8 +255,8 @@ impl FairQueue {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         for kept in &self.kept {
-            let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-            for permits in kept {
+            let permits = kept.lock().unwrap_or_else(PoisonError::into_inner).take_all();
+            for permits in permits {
                 self.release(permits);
             }
         }
@@ -155,7 +269,7 @@ impl FairQueue {
         }
     }
 
-    fn kept_here(&self) -> MutexGuard<'_, Vec<Permits>> {
+    fn kept_here(&self) -> MutexGuard<'_, Kept> {
         self.kept.get_or_default().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,9 +306,53 @@ pub(crate) struct QueueSlot {
     /// Permit for the client's limit; `None` once the exchange is long-lived.
     client_permit: Option<OwnedSemaphorePermit>,
     all: Option<OwnedSemaphorePermit>,
+    /// Connection of the request, if idle connections need permits.
+    connection: Option<Choice>,
+}
+
+/// Choice of a request's connection by Pingora.
+#[derive(Clone, Copy)]
+enum Choice {
+    Begun { server: u64, is_pinned: bool },
+    Ended(IdleConnection),
 }
 
 impl QueueSlot {
+    /// Must be called before Pingora chooses a connection to this server for an ordinary request, or an
+    /// upgrade if `is_upgrade` is true. `is_pinned` is true for the connection of one client, which needs
+    /// no permit while it is idle.
+    pub(crate) fn begin_choice(&mut self, server: &UpstreamServer, is_upgrade: bool, is_pinned: bool) {
+        // Shared threads have common connections, which cannot be told apart here. They keep none idle.
+        if self.queue.bounds_connections && is_own_thread() {
+            self.abandon_choice();
+            // Pingora does not mix the two kinds of connections.
+            let server = server.number ^ u64::from(is_upgrade);
+            self.queue.begin_choice(server, is_pinned);
+            self.connection = Some(Choice::Begun { server, is_pinned });
+        }
+    }
+
+    /// Must be called when Pingora has chosen the connection with this descriptor.
+    pub(crate) fn end_choice(&mut self, descriptor: RawFd) {
+        if let Some(Choice::Begun { server, is_pinned }) = self.connection {
+            let number = self.queue.end_choice(Some(descriptor));
+            let id = ConnectionId::of(descriptor).filter(|_| !is_pinned);
+            self.connection = id.map(|id| Choice::Ended(IdleConnection { server, id, number }));
+        }
+    }
+
+    /// Returns whether the connection must be closed after the request.
+    pub(crate) fn closes_connection(&self) -> bool {
+        self.queue.bounds_connections && self.connection.is_none()
+    }
+
+    /// Ends the choice of a connection that could not be opened.
+    fn abandon_choice(&mut self) {
+        if let Some(Choice::Begun { .. }) = self.connection.take() {
+            self.queue.end_choice(None);
+        }
+    }
+
     /// Marks the exchange as long-lived, so that it no longer counts towards the client's limit.
     /// Has no effect if the client has too many long-lived exchanges.
     pub(crate) fn become_long_lived(&mut self) {
@@ -210,6 +368,11 @@ impl QueueSlot {
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
+        let connection = match self.connection {
+            Some(Choice::Ended(connection)) => Some(connection),
+            _ => None,
+        };
+        self.abandon_choice();
         // A request that was cancelled while it waited has no `all` permit. A long-lived exchange
         // has only that permit.
         let all = self.all.take();
@@ -217,17 +380,29 @@ impl Drop for QueueSlot {
         let client = self.client.zip(self.client_permit.take());
         match all {
             Some(all) if client.is_some() == self.client.is_some() => {
-                if let Some(permits) = self.queue.keep(Permits { client, _all: all }) {
+                if let Some(permits) = self.queue.keep(Permits { client, _all: all }, connection) {
                     self.queue.release(permits);
                 }
             }
             _ => {
+                if let Some(connection) = connection {
+                    // It has no permit, so an idle connection is closed.
+                    let mut kept = self.queue.kept_here();
+                    let idle = kept.idle_after(connection);
+                    kept.idle.extend(idle);
+                    kept.close_excess();
+                }
                 if let Some(client) = self.client {
                     self.queue.leave(client, lasted);
                 }
             }
         }
     }
+}
+
+/// Returns whether the thread serves its connections alone.
+fn is_own_thread() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)
 }
 
 #[cfg(test)]
@@ -312,7 +487,7 @@ mod tests {
         for number in 0..=u8::try_from(MAX_KEPT).unwrap() {
             drop(queue.turn(Some(client(number))).await.unwrap());
         }
-        assert!(queue.0.kept_here().len() <= MAX_KEPT);
+        assert!(queue.0.kept_here().permits.len() <= MAX_KEPT);
     }
 
     #[test]

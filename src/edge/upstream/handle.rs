@@ -10,7 +10,37 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
-use pingora::protocols::l4::ext::get_tcp_info;
+use pingora::protocols::l4::ext::{get_socket_cookie, get_tcp_info};
+
+/// Identity of a connection that Pingora owns. The kernel never uses the number of a socket again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionId {
+    pub(super) descriptor: RawFd,
+    socket: u64,
+}
+
+impl ConnectionId {
+    /// Returns the identity of the connection that has this descriptor now.
+    pub(super) fn of(descriptor: RawFd) -> Option<Self> {
+        Some(Self { descriptor, socket: get_socket_cookie(descriptor).ok()? })
+    }
+
+    /// Returns whether the connection is not closed.
+    pub(super) fn is_open(self) -> bool {
+        Self::of(self.descriptor) == Some(self)
+    }
+
+    /// Closes the connection in both directions, unless Pingora has closed it.
+    pub(super) fn end(self) {
+        // Another connection may have the descriptor by now, so the socket is checked after the
+        // handle was created.
+        if let Some(handle) = Handle::from_descriptor(self.descriptor)
+            && get_socket_cookie(handle.0.as_raw_fd()).is_ok_and(|socket| socket == self.socket)
+        {
+            handle.end();
+        }
+    }
+}
 
 /// Second handle of a connection. Dropping it does not close the connection.
 pub(crate) struct Handle(TcpStream);
@@ -71,6 +101,24 @@ mod tests {
         drop(handle);
         assert_eq!((client.read(&mut [0]).unwrap(), server.read(&mut [0]).unwrap()), (0, 0));
         assert!(client.local_addr().is_ok());
+    }
+
+    #[test]
+    fn only_the_identified_connection_is_closed() {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let id = ConnectionId::of(one.as_raw_fd()).unwrap();
+        assert!(id.is_open());
+        // Another connection with the same descriptor.
+        drop(one);
+        let (again, mut its_other) = UnixStream::pair().unwrap();
+        let reused = ConnectionId { descriptor: again.as_raw_fd(), ..id };
+        assert!(!reused.is_open());
+        reused.end();
+        its_other.set_nonblocking(true).unwrap();
+        assert_eq!(its_other.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(other.read(&mut [0]).unwrap(), 0);
+        ConnectionId::of(again.as_raw_fd()).unwrap().end();
+        assert_eq!(its_other.read(&mut [0]).unwrap(), 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::words::{Markup, Words};
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::assurance::AssuranceLevel;
 use sealgate_domain::client::{Client, ClientSecret};
+use sealgate_domain::client_logo::LogoFault;
 use sealgate_domain::shown_client::ClientPart;
 use sealgate_domain::time::UnixTime;
 
@@ -99,6 +100,9 @@ pub struct NewClientPage<'a> {
 /// `logout` with `backchannel_logout_uri` and `backchannel_logout_session_required`, `disable`, `enable`, `approve`,
 /// `revoke-approval`, `set-rules` with `consent`, `token_limit`, `owner` and the shown owner as
 /// `shown_owner`, `end-grants`, `delete`. The buttons of the grants send `grant` instead of `action`.
+///
+/// The forms of the logo go to the section's own URL. They send `csrf` and `action`: `set` with the file
+/// `logo`, as `multipart/form-data`, or `remove`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
 pub struct ClientPage<'a> {
@@ -188,6 +192,10 @@ pub enum ClientRefusal {
     LogoutUri,
     /// The limit is no number, or the owner is no user.
     Rules,
+    /// No file was chosen as the logo.
+    NoLogo,
+    /// The file cannot be the logo.
+    Logo(LogoFault),
 }
 
 impl ClientPage<'_> {
@@ -202,7 +210,7 @@ impl ClientPage<'_> {
                 && match section {
                     ClientSection::Rules => self.inside.is_for_administrators(),
                     ClientSection::Grants => self.inside.reads_everything(),
-                    ClientSection::Secrets | ClientSection::Danger => self.may_change,
+                    ClientSection::Secrets | ClientSection::Logo | ClientSection::Danger => self.may_change,
                     _ => true,
                 }
         })
@@ -244,6 +252,21 @@ impl ClientPage<'_> {
     /// Returns the stored URI for logout tokens, or an empty text.
     fn logout_uri(&self) -> &str {
         self.client.backchannel_logout.as_ref().map(|logout| logout.uri.as_str()).unwrap_or_default()
+    }
+
+    /// Returns the reason why the logo was not changed.
+    fn logo_problem(&self) -> Option<Markup> {
+        let t = self.inside.frame.t;
+        Some(match self.refused? {
+            ClientRefusal::NoLogo => t.client_logo_missing(),
+            ClientRefusal::Logo(LogoFault::TooLarge) => t.client_logo_large(),
+            ClientRefusal::Logo(LogoFault::Format) => t.client_logo_format(),
+            ClientRefusal::Logo(LogoFault::Animated) => t.client_logo_animated(),
+            ClientRefusal::Logo(LogoFault::Pixels { width, height }) => {
+                t.client_logo_pixels(width as u64, height as u64)
+            }
+            _ => return None,
+        })
     }
 
     fn requires_sid(&self) -> bool {

@@ -52,6 +52,8 @@ pub enum GuardedChange {
     DeleteMail(MailKind),
     CreateApiToken,
     RemoveApiToken,
+    CreateRegistrationToken,
+    RevokeRegistrationToken,
 }
 
 /// Part of a change, shown with its values.
@@ -76,6 +78,7 @@ pub enum ConfirmLabel {
     /// Scopes of a token for the admin API.
     ApiScopes,
     ExpiresAt,
+    Registrations,
     ConsentRule,
     TokenLimit,
     Owner,
@@ -158,6 +161,7 @@ impl ConfirmPage<'_> {
         match self.change {
             GuardedChange::DeleteMail(_) => MenuEntry::Mail,
             GuardedChange::CreateApiToken | GuardedChange::RemoveApiToken => MenuEntry::ApiTokens,
+            GuardedChange::CreateRegistrationToken | GuardedChange::RevokeRegistrationToken => MenuEntry::Clients,
             _ if self.is_about_client() => MenuEntry::Clients,
             _ => MenuEntry::Users,
         }
@@ -184,6 +188,7 @@ impl ConfirmPage<'_> {
             ConfirmLabel::PostLogoutRedirectUrisAdded => t.confirm_post_logout_added(),
             ConfirmLabel::ScopesAdded => t.confirm_scopes_added(),
             ConfirmLabel::ApiScopes => t.api_token_scopes(),
+            ConfirmLabel::Registrations => t.confirm_registration_token_number(),
             ConfirmLabel::ExpiresAt => t.confirm_api_token_until(),
             ConfirmLabel::ConsentRule => t.client_consent(),
             ConfirmLabel::TokenLimit => t.client_token_limit(),
@@ -221,8 +226,9 @@ impl ConfirmPage<'_> {
             GuardedChange::SetClientRules => t.confirm_client_rules_title(),
             GuardedChange::EndGrants => t.confirm_client_grants_title(),
             GuardedChange::DeleteMail(_) => t.confirm_mail_title(),
-            GuardedChange::CreateApiToken => t.confirm_api_token_title(),
+            GuardedChange::CreateApiToken | GuardedChange::CreateRegistrationToken => t.confirm_api_token_title(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_title(),
+            GuardedChange::RevokeRegistrationToken => t.confirm_registration_token_title(),
         }
     }
 
@@ -264,6 +270,8 @@ impl ConfirmPage<'_> {
             GuardedChange::DeleteMail(_) => t.confirm_mail_effect(),
             GuardedChange::CreateApiToken => t.confirm_api_token_effect(),
             GuardedChange::RemoveApiToken => t.confirm_api_token_remove_effect(),
+            GuardedChange::CreateRegistrationToken => t.confirm_registration_token_effect(),
+            GuardedChange::RevokeRegistrationToken => t.confirm_registration_token_revoke_effect(),
         }
     }
 
@@ -292,8 +300,9 @@ impl ConfirmPage<'_> {
             GuardedChange::UseSecret => t.client_use_secret(),
             GuardedChange::Approve => t.client_approve(),
             GuardedChange::RevokeApproval => t.client_revoke_approval(),
-            GuardedChange::CreateApiToken => t.api_token_create(),
+            GuardedChange::CreateApiToken | GuardedChange::CreateRegistrationToken => t.api_token_create(),
             GuardedChange::RemoveApiToken => t.api_token_remove(),
+            GuardedChange::RevokeRegistrationToken => t.registration_token_revoke(),
             GuardedChange::EndGrants => t.client_grants_end(),
         }
     }

@@ -13,6 +13,7 @@ mod import;
 mod invite;
 mod mail;
 mod overview;
+mod registration_tokens;
 mod roles;
 mod sections;
 mod settings;
@@ -47,6 +48,9 @@ pub use import::{ImportConfirmPage, ImportPage};
 pub use invite::{InviteConfirmPage, InviteFault, InviteLineFault, InvitePage};
 pub use mail::{MailLine, MailPage, MailTemplatesPage};
 pub use overview::{CountedFigures, OverviewPage, OverviewWarning, SignInChart};
+pub use registration_tokens::{
+    RegistrationTokenFault, RegistrationTokenForm, RegistrationTokenLine, RegistrationTokensPage,
+};
 pub use sections::{AppSection, ClientSection, UserSection};
 pub use settings::{
     ElementLink, FileState, ReloadPage, SectionLink, SettingChange, SettingsHome, SettingsList, SettingsPage,

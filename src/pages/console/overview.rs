@@ -101,6 +101,13 @@ impl OverviewPage<'_> {
             OverviewWarning::Machine(MachineWarning::FewInodes) => t.overview_few_inodes(),
             OverviewWarning::Machine(MachineWarning::NeverBackedUp) => t.overview_never_backed_up(),
             OverviewWarning::Machine(MachineWarning::OldBackup(days)) => t.overview_old_backup(days),
+            OverviewWarning::Machine(MachineWarning::ClockDiffers(difference)) => t.overview_clock_differs(difference),
+            OverviewWarning::Machine(MachineWarning::TokenSlow(mean)) => t.overview_token_slow(mean),
+            OverviewWarning::Machine(MachineWarning::FileExposed(file)) => t.overview_file_exposed(file),
+            OverviewWarning::Machine(MachineWarning::FewDescriptors { open, most }) => {
+                t.overview_few_descriptors(most, open)
+            }
+            OverviewWarning::Machine(MachineWarning::MailServerUnreachable(server)) => t.overview_mail_server(server),
             OverviewWarning::Configuration(_) => t.overview_configuration(),
         }
     }
@@ -125,6 +132,7 @@ impl OverviewWarning {
             Self::Unapproved(_) => Some(MenuEntry::Clients),
             Self::MailsUndeliverable(_) => Some(MenuEntry::Mail),
             Self::ReloadRefused => Some(MenuEntry::Settings),
+            Self::Machine(MachineWarning::MailServerUnreachable(_)) => Some(MenuEntry::Mail),
             Self::CertificateExpired(_) | Self::CertificateExpires(..) | Self::Configuration(_) | Self::Machine(_) => {
                 None
             }

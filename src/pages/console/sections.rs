@@ -57,6 +57,7 @@ pub enum ClientSection {
     Connect,
     /// Secrets and public keys.
     Secrets,
+    Logo,
     /// Approval, required sign-in and other settings of administrators.
     Rules,
     /// Users who have given the client access.
@@ -67,7 +68,8 @@ pub enum ClientSection {
 
 impl ClientSection {
     /// Every section in the order of the menu.
-    pub const ALL: [Self; 6] = [Self::Settings, Self::Connect, Self::Secrets, Self::Rules, Self::Grants, Self::Danger];
+    pub const ALL: [Self; 7] =
+        [Self::Settings, Self::Connect, Self::Secrets, Self::Logo, Self::Rules, Self::Grants, Self::Danger];
 
     /// Returns the last segment of the section's URL. Empty for the client's own URL.
     pub const fn segment(self) -> &'static str {
@@ -75,6 +77,7 @@ impl ClientSection {
             Self::Settings => "",
             Self::Connect => "connect",
             Self::Secrets => "secrets",
+            Self::Logo => "logo",
             Self::Rules => "rules",
             Self::Grants => "grants",
             Self::Danger => "danger",
@@ -93,7 +96,7 @@ impl ClientSection {
         match self {
             Self::Settings | Self::Connect | Self::Grants => true,
             Self::Secrets => !client.is_public() && !client.from_configuration,
-            Self::Rules | Self::Danger => !client.from_configuration,
+            Self::Logo | Self::Rules | Self::Danger => !client.from_configuration,
         }
     }
 }
@@ -160,6 +163,7 @@ impl Words {
             ClientSection::Settings => self.client_settings(),
             ClientSection::Connect => self.client_connect(),
             ClientSection::Secrets => self.client_secrets_and_keys(),
+            ClientSection::Logo => self.client_logo(),
             ClientSection::Rules => self.client_rules(),
             ClientSection::Grants => self.client_grants(),
             ClientSection::Danger => self.client_end(),

@@ -827,6 +827,19 @@ endpoint-logout = Logout endpoint
 client-connect = Connect
 client-secrets-and-keys = Secrets and keys
 client-rules = Approval and rules
+client-logo = Logo
+client-logo-lead = Users see the logo in the list of applications with access to their account and, if the client is approved, on the consent page.
+client-logo-approval = A new logo ends the approval of the client. An administrator can approve the client again.
+client-logo-current = Current logo
+client-logo-file = Picture
+client-logo-hint = PNG, JPEG or WebP, at most 32 KiB, 16 to 1024 pixels wide and high. Square pictures look best.
+client-logo-save = Upload
+client-logo-remove = Remove the logo
+client-logo-missing = Choose a file.
+client-logo-large = The file has more than 32 KiB. Choose a smaller picture.
+client-logo-format = The file is no PNG, JPEG or WebP picture.
+client-logo-animated = The picture is animated. Choose one that is not.
+client-logo-pixels = The picture has { $width } × { $height } pixels. A logo has 16 to 1024 pixels in each direction.
 client-grants = Access given by users
 client-grants-none = No user has given this client access at present.
 client-grants-lead = Ending an access withdraws the user’s consent too, so the client asks again.
@@ -1454,6 +1467,8 @@ event-logout-not-accepted = Client did not accept a sign-out
 event-configuration-reloaded = Configuration reloaded
 event-api-token-created = API token created
 event-api-token-revoked = API token removed
+event-registration-token-created = Registration token created
+event-registration-token-revoked = Registration token revoked
 event-app-changed = Application changed
 
 # Details of an event in the audit log, if the detail is one of the program's own words.
@@ -1927,6 +1942,29 @@ confirm-api-token-until = Expires
 confirm-api-token-remove-title = Remove this token?
 confirm-api-token-remove-effect = Programs that use the token stop working at once.
 done-api-token-removed = The token was removed.
+
+## Tokens that register clients
+
+registration-tokens-title = Registration tokens
+registration-tokens-lead = A program that has a token registers clients at this address (RFC 7591). An administrator approves them.
+registration-tokens-off = The configuration does not accept tokens: registration.mode is not token.
+registration-tokens-none = There are no registration tokens.
+registration-tokens-full = There are too many registration tokens. Revoke one first.
+registration-token-usable = Usable
+registration-token-used-up = Used up
+# $used, $total (number): clients
+registration-token-uses = { $used } of { $total } clients registered
+registration-token-name-hint = The program or the team that registers clients.
+registration-token-number = Clients that it registers
+registration-token-revoke = Revoke
+# $name: name of the token
+registration-token-revoke-named = Revoke { $name }
+confirm-registration-token-effect = Every program that has the token can register this number of clients. Users can sign in to these clients, and give them access with their consent. The token is shown to you once.
+confirm-registration-token-title = Revoke this token?
+confirm-registration-token-revoke-effect = The token registers no more clients. The clients that it has registered stay.
+confirm-registration-token-number = Clients
+done-registration-token-revoked = The token was revoked.
+
 ## Settings and reload
 
 settings-file = Configuration file
@@ -2007,6 +2045,11 @@ audit-live-over = The live view has ended. Start it again if you still need it.
 done-filter-saved = The filter was saved.
 done-filter-deleted = The filter was deleted.
 overview-clock = No time service synchronizes the clock. Install and start chrony or systemd-timesyncd: tokens and codes depend on the clock.
+overview-clock-differs = The database’s clock and this machine’s differ by { $difference } ms. Synchronize both. From two seconds on, this node refuses requests.
+overview-token-slow = A signature of the token takes { $mean } ms on average. Check the device and its network. More hsm.sessions help if the device works in parallel.
+overview-file-exposed = Other users of the machine have access to <code>{ $file }</code>. Run sealgate doctor, which shows the right mode.
+overview-few-descriptors = The server has { $open } files and connections open and may open { $most }. Raise LimitNOFILE= of the unit, or lower server.max_connections.
+overview-mail-server = The mail server <code>{ $server }</code> accepts no connections, so messages are delayed. Check mail.host, mail.port and the firewall.
 overview-read-only = The store is on a read-only file system. See the kernel’s log, stop the server and run fsck.
 overview-disk-full = The store’s disk is full, so no one can sign in. Free some space.
 overview-disk-low = Only { $size } MiB are free on the store’s disk. Free some space.

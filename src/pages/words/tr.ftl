@@ -791,6 +791,19 @@ endpoint-logout = Oturum kapatma uç noktası (logout)
 client-connect = Bağlantı bilgileri
 client-secrets-and-keys = Gizli değerler ve anahtarlar
 client-rules = Onay ve kurallar
+client-logo = Logo
+client-logo-lead = Kullanıcılar logoyu, hesaplarına erişimi olan uygulamaların listesinde ve istemci onaylıysa izin sayfasında görür.
+client-logo-approval = Yeni bir logo, istemcinin onayını kaldırır. Bir yönetici istemciyi yeniden onaylayabilir.
+client-logo-current = Geçerli logo
+client-logo-file = Resim
+client-logo-hint = PNG, JPEG veya WebP; en çok 32 KiB; genişlik ve yükseklik 16 ile 1024 piksel arası. Kare resimler daha iyi görünür.
+client-logo-save = Yükle
+client-logo-remove = Logoyu kaldır
+client-logo-missing = Bir dosya seçin.
+client-logo-large = Dosya 32 KiB’tan büyük. Daha küçük bir resim seçin.
+client-logo-format = Dosya PNG, JPEG veya WebP resmi değil.
+client-logo-animated = Resim hareketli. Hareketsiz bir resim seçin.
+client-logo-pixels = Resim { $width } × { $height } piksel. Logonun genişliği ve yüksekliği 16 ile 1024 piksel arasında olmalıdır.
 client-grants = Kullanıcıların verdiği erişimler
 client-grants-none = Şu anda hiçbir kullanıcı bu istemciye erişim vermiş değil.
 client-grants-lead = Bir erişimi sonlandırmak kullanıcının onayını da geri alır; istemci yeniden onay ister.
@@ -1410,6 +1423,8 @@ event-logout-not-accepted = İstemci oturum kapatma bildirimini kabul etmedi
 event-configuration-reloaded = Yapılandırma yeniden yüklendi
 event-api-token-created = API belirteci oluşturuldu
 event-api-token-revoked = API belirteci kaldırıldı
+event-registration-token-created = Kayıt belirteci oluşturuldu
+event-registration-token-revoked = Kayıt belirteci iptal edildi
 event-app-changed = Uygulama değiştirildi
 
 # Olayın yanında gösterilen ayrıntılar.
@@ -1882,6 +1897,29 @@ confirm-api-token-until = Bitiş
 confirm-api-token-remove-title = Bu belirteç kaldırılsın mı?
 confirm-api-token-remove-effect = Belirteci kullanan programlar hemen çalışmaz olur.
 done-api-token-removed = Belirteç kaldırıldı.
+
+## İstemci kaydeden belirteçler
+
+registration-tokens-title = Kayıt belirteçleri
+registration-tokens-lead = Belirtece sahip bir program bu adreste istemci kaydeder (RFC 7591). İstemcileri bir yönetici onaylar.
+registration-tokens-off = Yapılandırma belirteç kabul etmiyor: registration.mode değeri token değil.
+registration-tokens-none = Kayıt belirteci yok.
+registration-tokens-full = Çok fazla kayıt belirteci var. Önce birini iptal edin.
+registration-token-usable = Kullanılabilir
+registration-token-used-up = Tükendi
+# $used, $total (number): clients
+registration-token-uses = { $total } istemciden { $used } tanesi kaydedildi
+registration-token-name-hint = İstemcileri kaydeden program veya ekip.
+registration-token-number = Kaydedeceği istemci sayısı
+registration-token-revoke = İptal et
+# $name: name of the token
+registration-token-revoke-named = { $name } belirtecini iptal et
+confirm-registration-token-effect = Belirtece sahip her program bu sayıda istemci kaydedebilir. Kullanıcılar bu istemcilerde oturum açabilir; istemci, verilere yalnızca kullanıcının izniyle erişir. Belirteç size bir kez gösterilir.
+confirm-registration-token-title = Bu belirteç iptal edilsin mi?
+confirm-registration-token-revoke-effect = Belirteç artık istemci kaydetmez. Kaydettiği istemciler kalır.
+confirm-registration-token-number = İstemci sayısı
+done-registration-token-revoked = Belirteç iptal edildi.
+
 ## Ayarlar ve yeniden yükleme
 
 settings-file = Yapılandırma dosyası
@@ -1950,6 +1988,11 @@ audit-live-over = Canlı görünüm sona erdi. Hâlâ gerekiyorsa yeniden başla
 done-filter-saved = Filtre kaydedildi.
 done-filter-deleted = Filtre silindi.
 overview-clock = Sunucunun saati bir zaman sunucusuyla eşitlenmiyor. chrony veya systemd-timesyncd kurup başlatın: belirteçlerin ve kodların geçerliliği saate bağlıdır.
+overview-clock-differs = Veritabanının saati ile bu makinenin saati arasında { $difference } ms fark var. İkisini de eşzamanlayın. Fark iki saniyeyi aşınca bu düğüm istekleri reddeder.
+overview-token-slow = Güvenlik cihazında bir imza ortalama { $mean } ms sürüyor. Cihazı ve ağ bağlantısını kontrol edin. Cihaz paralel çalışabiliyorsa hsm.sessions değerini artırmak yardımcı olur.
+overview-file-exposed = Makinedeki başka kullanıcılar <code>{ $file }</code> dosyasına erişebiliyor. sealgate doctor komutu doğru izinleri gösterir.
+overview-few-descriptors = Sunucunun açık dosya ve bağlantı sayısı { $open }, üst sınır { $most }. Birimdeki LimitNOFILE= değerini artırın veya server.max_connections değerini düşürün.
+overview-mail-server = E-posta sunucusu <code>{ $server }</code> bağlantı kabul etmiyor, bu yüzden iletiler gecikiyor. mail.host ve mail.port ayarlarını ve güvenlik duvarını kontrol edin.
 overview-read-only = Veri deposu salt okunur bir dosya sisteminde. Çekirdek günlüğüne bakın, sunucuyu durdurup fsck çalıştırın.
 overview-disk-full = Veri deposunun diski dolu, bu yüzden kimse oturum açamıyor. Yer açın.
 overview-disk-low = Veri deposunun diskinde yalnızca { $size } MiB boş yer var. Yer açın.

@@ -26,11 +26,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::body::RequestMembers;
 use self::problem::ApiProblem;
-use self::routes::{ApiRoute, ROUTES};
+use self::routes::{ApiRoute, ROUTES, Shape};
 use sealgate_admin as admin;
 use sealgate_admin::command::Command;
 use sealgate_admin::{Answer, CommandContext, CommandError, UserRef};
@@ -49,6 +49,12 @@ pub(crate) const PATH: &str = "/api/v1/";
 
 /// Maximum size of a body, in bytes.
 pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// Members of answers that only the request that has created them returns.
+const NEW_SECRETS: &[&str] = &["client_secret", "invitation_link", "enrolment_link"];
+
+/// Members of answers that belong to a new secret: the ID of its object, and its expiry.
+const OF_NEW_SECRETS: &[&str] = &["sub", "client_id", "link_expires_at"];
 
 /// Future of a handler.
 type Answering<'c> = Pin<Box<dyn Future<Output = Result<Reply, ApiProblem>> + Send + 'c>>;
@@ -83,10 +89,12 @@ async fn answer(ctx: &RequestContext<'_>) -> Result<Reply, ApiProblem> {
     }
     let query = RequestMembers::of_query(&ctx.query()?, route.query)?;
     let body = body_of(ctx, route)?;
-    let conditions = Conditions::read(&ctx.head.headers)?;
-    let sealgate = token::guarded(ctx, &token);
+    let conditions = Conditions::read(&ctx.head.headers, route)?;
+    let sealgate = token::guarded(ctx, &token, scope);
     let call = Call { ctx, sealgate: &sealgate, token: &token, parameters, query, body, conditions };
-    (route.handler)(&call).await
+    let reply = (route.handler)(&call).await?;
+    let shows_object = matches!(route.shape, Shape::Object(_) | Shape::Put(_));
+    Ok(if shows_object && !token.has(scope.reading()) { reply.without_object() } else { reply })
 }
 
 /// Returns the route of a request, and the parameters in its path.
@@ -180,13 +188,27 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// Reads the conditions of a request that changes something.
+    /// Reads the conditions of a request to this route.
+    ///
+    /// A condition without effect is refused, because the client relies on it. Only `If-None-Match` of a
+    /// request that changes nothing may be ignored: without it, the client gets the object again.
     ///
     /// # Errors
-    /// 400 if a header is malformed.
-    fn read(headers: &HeaderMap) -> Result<Self, ApiProblem> {
-        let if_match = tags(headers, &IF_MATCH)?.map(|tags| tags.into_iter().filter(|tag| tag != "*").collect());
-        let is_new = tags(headers, &IF_NONE_MATCH)?.is_some_and(|tags| tags.iter().any(|tag| tag == "*"));
+    /// 400 if a header is malformed, or has no effect on this route.
+    fn read(headers: &HeaderMap, route: &ApiRoute) -> Result<Self, ApiProblem> {
+        let reads = route.method == Method::GET;
+        let if_match = tags(headers, &IF_MATCH)?;
+        if if_match.is_some() && (reads || !route.conditional) {
+            return Err(ApiProblem::malformed("If-Match has no effect on this request. Send it without the header."));
+        }
+        let if_none_match = tags(headers, &IF_NONE_MATCH)?;
+        let is_new = if_none_match.as_ref().is_some_and(|tags| tags.iter().any(|tag| tag == "*"));
+        if !reads && if_none_match.is_some() && !(route.conditional && is_new) {
+            let reason = "If-None-Match has no effect on this request, except for * on a route with an ETag. Send it \
+                          without the header.";
+            return Err(ApiProblem::malformed(reason));
+        }
+        let if_match = if_match.map(|tags| tags.into_iter().filter(|tag| tag != "*").collect());
         Ok(Self { if_match, is_new })
     }
 }
@@ -308,6 +330,18 @@ impl Reply {
         Self { etag: Some(etag_of(&reply.body)), ..reply }
     }
 
+    /// Returns the response for a token that cannot read the object. It has no body, or only the secret
+    /// that the request has created, which no other request returns.
+    fn without_object(self) -> Self {
+        let mut members: Map<String, Value> = serde_json::from_slice(&self.body).unwrap_or_default();
+        if NEW_SECRETS.iter().any(|name| members.contains_key(*name)) {
+            members.retain(|name, _| NEW_SECRETS.contains(&name.as_str()) || OF_NEW_SECRETS.contains(&name.as_str()));
+            return Self { location: self.location, ..Self::json(self.status, &members) };
+        }
+        let status = if self.status == StatusCode::OK { StatusCode::NO_CONTENT } else { self.status };
+        Self { status, location: self.location, ..Self::nothing() }
+    }
+
     fn nothing() -> Self {
         Self { status: StatusCode::NO_CONTENT, body: Vec::new(), etag: None, location: None }
     }
@@ -374,10 +408,11 @@ mod tests {
 
     #[test]
     fn conditions_are_entity_tags_in_quotes_or_a_star() {
+        let route = ROUTES.iter().find(|route| route.conditional && route.method == Method::PATCH).unwrap();
         let read = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(IF_MATCH, value.parse().unwrap());
-            Conditions::read(&headers).map(|conditions| conditions.if_match)
+            Conditions::read(&headers, route).map(|conditions| conditions.if_match)
         };
         assert_eq!(read("\"a\", \"b\"").unwrap(), Some(vec!["\"a\"".to_owned(), "\"b\"".to_owned()]));
         assert_eq!(read("*").unwrap(), Some(Vec::new()));

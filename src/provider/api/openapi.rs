@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::problem::ApiProblem;
 use super::routes::{ApiRoute, ROUTES, Shape};
-use super::{MAX_BODY_BYTES, PATH, Reply, body, is_parameter};
+use super::{MAX_BODY_BYTES, NEW_SECRETS, PATH, Reply, body, is_parameter};
 use sealgate_config::Config;
+use sealgate_domain::api_token::ApiScope;
 
 /// Name of the security scheme.
 const SCHEME: &str = "token";
@@ -41,7 +42,10 @@ fn describe(config: &Config) -> Value {
         "info": {
             "title": "Sealgate admin API",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": format!("The commands of sealgate for programs. Bodies have at most {MAX_BODY_BYTES} bytes."),
+            "description": format!(
+                "The commands of sealgate for programs. Bodies have at most {MAX_BODY_BYTES} bytes. If-Match and \
+                 If-None-Match are refused where the operation does not list them, except for If-None-Match of GET."
+            ),
         },
         "servers": [{ "url": format!("{}{}", config.issuer.as_str(), PATH.trim_end_matches('/')) }],
         "paths": paths,
@@ -49,7 +53,7 @@ fn describe(config: &Config) -> Value {
             "securitySchemes": {
                 SCHEME: { "type": "http", "scheme": "bearer", "description": "Token that an administrator created" },
             },
-            "schemas": { "Problem": ApiProblem::schema() },
+            "schemas": { "Problem": ApiProblem::schema(), "NewSecret": new_secret() },
         },
     })
 }
@@ -102,9 +106,11 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
         (true, _) => &[("If-Match", "Entity tag of the version to change")],
     };
     let conditions = conditions.iter().map(|(name, about)| {
+        let creates_only = *name == "If-None-Match" && route.method == Method::PUT;
+        let pattern = if creates_only { "^\\*$" } else { "^(\\*|\"[A-Za-z0-9_-]*\")$" };
         json!({
             "name": name, "in": "header", "required": false, "description": about,
-            "schema": { "type": "string", "pattern": "^(\\*|\"[A-Za-z0-9_-]*\")$" },
+            "schema": { "type": "string", "pattern": pattern },
         })
     });
     path.chain(query).chain(conditions).collect()
@@ -116,12 +122,22 @@ fn responses(route: &ApiRoute) -> Value {
         responses.insert(status.as_u16().to_string(), response);
     };
     let json_of = |about: &str, schema: Value| json!({ "description": about, "content": { "application/json": { "schema": schema } } });
+    // A token without the scope to read the object sees only what no other request returns.
+    let reading = route.scope.filter(|scope| scope.reading() != *scope).map(ApiScope::reading);
+    let changed = |about: &str, schema: Value| match reading {
+        Some(reading) => {
+            let about = format!("{about}. Without the scope {reading}: only a new secret");
+            json_of(&about, json!({ "anyOf": [schema, { "$ref": "#/components/schemas/NewSecret" }] }))
+        }
+        None => json_of(about, schema),
+    };
     match route.shape {
         Shape::Nothing => add(StatusCode::NO_CONTENT, json!({ "description": "Done" })),
-        Shape::Object(schema) => add(StatusCode::OK, json_of("The object", schema())),
+        Shape::Outcome(schema) => add(StatusCode::OK, json_of("What the request has done", schema())),
+        Shape::Object(schema) => add(StatusCode::OK, changed("The object", schema())),
         Shape::Put(schema) => {
-            add(StatusCode::OK, json_of("The changed object", schema()));
-            add(StatusCode::CREATED, json_of("The new object", schema()));
+            add(StatusCode::OK, changed("The changed object", schema()));
+            add(StatusCode::CREATED, changed("The new object; without the scope and a new secret, no body", schema()));
         }
         Shape::List(name, schema) => {
             let list = json!({
@@ -135,6 +151,10 @@ fn responses(route: &ApiRoute) -> Value {
             add(StatusCode::OK, json_of("A page", list));
         }
     }
+    if let (Shape::Object(_) | Shape::Put(_), Some(reading)) = (route.shape, reading) {
+        let about = format!("Done. The token lacks the scope {reading}, and the request has created no secret");
+        add(StatusCode::NO_CONTENT, json!({ "description": about }));
+    }
     if route.conditional && route.method == Method::GET {
         add(StatusCode::NOT_MODIFIED, json!({ "description": "The object has this entity tag" }));
     }
@@ -145,6 +165,23 @@ fn responses(route: &ApiRoute) -> Value {
         add(status, json!({ "description": about, "content": content }));
     }
     Value::Object(responses)
+}
+
+/// Returns the schema of an answer for a token that cannot read the object.
+fn new_secret() -> Value {
+    let text = |name: &&str| ((*name).to_owned(), json!({ "type": "string" }));
+    let mut properties: Map<String, Value> = NEW_SECRETS.iter().map(text).collect();
+    properties.insert("sub".to_owned(), json!({ "type": "string", "format": "uuid" }));
+    properties.insert("client_id".to_owned(), json!({ "type": "string" }));
+    properties.insert("link_expires_at".to_owned(), json!({ "type": "integer", "minimum": 0 }));
+    let one_of: Vec<Value> = NEW_SECRETS.iter().map(|name| json!({ "required": [name] })).collect();
+    json!({
+        "type": "object",
+        "description": "A secret that no other request returns, with the ID of its object",
+        "properties": properties,
+        "anyOf": one_of,
+        "additionalProperties": false,
+    })
 }
 
 /// Returns the error statuses of a route.

@@ -25,10 +25,14 @@ operator with `sealgate api-token add`. The token is shown once; the store has i
   deletes the tokens that the administrator has created.
 - A token of the command line has no user behind it and works until it expires.
 - The API cannot create, list or remove tokens.
-- Without `admins:write`, a token cannot change a user who has a console role, or give one. For the record of a user, the commit checks this. With
-  `admins:write`, a token cannot take the role from its own creator.
-- Write scopes do not include read scopes. But a change is answered with the changed object, so a write scope
-  also shows the objects that it can change. A check of access that names a user needs `users:read` too.
+- Without `admins:write`, a token cannot change a user who has a console role, or give one. It ends none of their sessions, grants, consents and
+  application passwords, and resets none of their credentials. The commit checks this. Only a client that is disabled or deleted
+  loses the grants of all users. With `admins:write`, a token cannot take the role from its own creator.
+- Write scopes do not include read scopes. A change is answered with the object only if the token also has the read scope: `users:read`,
+  `clients:read` or `keys:read`. Without it, the answer is 204 without a body, or 201 for a new object. If the request has
+  created a secret (`client_secret`, `invitation_link` or `enrolment_link`), the answer has it with the ID of its object.
+- A check of access that names a user needs `users:read` too.
+- Lists of sessions, grants, accesses and application passwords do not show what a pending revocation of all access is about to end.
 - The last use is recorded once an hour.
 
 Each change leaves the audit event of its command, with the actor `api token ID of administrator SUB`, or `… of operator`. A wrong
@@ -44,7 +48,7 @@ const MIDDLE: &str = "
 - A user in a path is an ID, an e-mail address or a username; a client is a client ID. Encode `/` as `%2F`. The access log has paths, so
   use IDs where it must contain no addresses.
 - A body is one JSON object of at most 64 KiB, with `Content-Type: application/json`. Unknown and repeated members are refused.
-- `PUT` creates an object or replaces its settings: absent members are removed. RequestMembers that are `unchanged if absent` in the
+- `PUT` creates an object or replaces its settings: absent members are removed. Members that are `unchanged if absent` in the
   description stay. Repeating a `PUT` changes nothing, and leaves no audit event.
 - `PATCH` changes the given members. `null` removes a setting (RFC 7396), where the description permits `null`.
 - Times are seconds since 1970. Lists have a member `next`; pass it as `after` to get the next page. A page may be empty although
@@ -52,6 +56,7 @@ const MIDDLE: &str = "
 
 A response with one object has a strong `ETag`. `If-Match` makes a change fail with 412 if the object has changed, also if it changes
 during the request. `If-None-Match: *` makes a `PUT` create an object only. `If-None-Match` with an entity tag makes a `GET` return 304.
+A condition that has no effect is refused with 400: `If-Match` of a `GET` or of a route without `ETag`, and `If-None-Match` of another change.
 
 ## Errors
 
@@ -59,7 +64,7 @@ Errors are problem details (`application/problem+json`, RFC 9457) with a word in
 
 | status | meaning |
 |---|---|
-| 400 | malformed JSON, query or header |
+| 400 | malformed JSON, query or header; a condition without effect |
 | 401 | no token, or one that does not work; with `WWW-Authenticate` |
 | 403 | the token lacks a scope, which `WWW-Authenticate` names; or the change is never permitted |
 | 404, 405 | no such object or path; the path does not support the method |

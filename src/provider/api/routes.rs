@@ -32,7 +32,7 @@ pub(super) struct ApiRoute {
     pub(super) body: Option<&'static [Field]>,
     pub(super) required: &'static [&'static str],
     pub(super) shape: Shape,
-    /// Whether `If-Match` and `If-None-Match` have an effect.
+    /// Whether `If-Match` and `If-None-Match` have an effect. If not, they are refused.
     pub(super) conditional: bool,
     pub(super) handler: Handler,
 }
@@ -42,9 +42,11 @@ pub(super) struct ApiRoute {
 pub(super) enum Shape {
     /// 204 without a body.
     Nothing,
-    /// One object.
+    /// What the request has done. The token needs no further scope to see it.
+    Outcome(fn() -> Value),
+    /// One object, if the token has the scope to read it.
     Object(fn() -> Value),
-    /// One object: 201 if the request has created it, 200 if it has changed it.
+    /// One object, as for `Object`: 201 if the request has created it, 200 if it has changed it.
     Put(fn() -> Value),
     /// Page of a list under this name, with the cursor `next`.
     List(&'static str, fn() -> Value),
@@ -226,7 +228,7 @@ pub(super) static ROUTES: &[ApiRoute] = &[
         "users/{user}/revoke",
         UsersWrite,
         "Revoke all sessions and tokens of a user",
-        Shape::Object(EndedAnswer::schema),
+        Shape::Outcome(EndedAnswer::schema),
         |c| Box::pin(users::revoke(c)),
     ),
     post("users/{user}/invitation", UsersWrite, "Send a new invitation link", USER, |c| Box::pin(users::invite(c)))
@@ -286,7 +288,7 @@ pub(super) static ROUTES: &[ApiRoute] = &[
         Box::pin(groups::list(c))
     })
     .with_query(groups::AFTER),
-    route(&Method::PATCH, "groups/{group}", GroupsWrite, "Rename a group", Shape::Object(changed_schema), |c| {
+    route(&Method::PATCH, "groups/{group}", GroupsWrite, "Rename a group", Shape::Outcome(changed_schema), |c| {
         Box::pin(groups::rename(c))
     })
     .with_body(groups::NEW_NAME, &["name"]),
@@ -295,7 +297,7 @@ pub(super) static ROUTES: &[ApiRoute] = &[
         "groups/{group}",
         GroupsWrite,
         "Remove all members from a group",
-        Shape::Object(changed_schema),
+        Shape::Outcome(changed_schema),
         |c| Box::pin(groups::delete(c)),
     ),
     get(

@@ -17,7 +17,7 @@ use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::limiter::LimitKey;
 use sealgate_domain::pace::Pace;
 use sealgate_domain::user::{Role, User};
-use sealgate_store::UserRule;
+use sealgate_store::{ProtectedUsers, UserRule};
 
 /// Returns the token of a request.
 ///
@@ -68,11 +68,16 @@ fn refuse(ctx: &RequestContext<'_>) -> ApiProblem {
 }
 
 /// Returns the state for a request with this token. Its store refuses commits that the token does not permit.
-pub(super) fn guarded(ctx: &RequestContext<'_>, token: &ApiToken) -> Sealgate {
+///
+/// A client that is disabled or deleted loses its grants of all users. Therefore `clients:write` is the
+/// only scope that ends access of administrators too.
+pub(super) fn guarded(ctx: &RequestContext<'_>, token: &ApiToken, scope: ApiScope) -> Sealgate {
     let console = ctx.sealgate.config.console.clone();
     let creator = UserRule::new(move |user| is_administrator(&console, user));
     let console = ctx.sealgate.config.console.clone();
-    let protected = (!token.has(ApiScope::AdminsWrite)).then(|| UserRule::new(move |user| has_role(&console, user)));
+    let access = scope != ApiScope::ClientsWrite;
+    let protected = (!token.has(ApiScope::AdminsWrite))
+        .then(|| ProtectedUsers { rule: UserRule::new(move |user| has_role(&console, user)), access });
     ctx.sealgate.for_api_token(token, creator, protected)
 }
 

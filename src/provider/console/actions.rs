@@ -22,6 +22,7 @@ pub(super) enum Action {
     Group(GroupAction),
     RegisterClient,
     Client(ClientAction),
+    ClientLogo(ClientLogoAction),
     ClientTest(ClientTestAction),
     RotateKey,
     Mail(MailAction),
@@ -32,6 +33,7 @@ pub(super) enum Action {
     CheckNewApp,
     CheckAccess,
     ApiToken(ApiTokenAction),
+    RegistrationToken(RegistrationTokenAction),
     /// Reloads the configuration.
     Reload,
     Audit(AuditAction),
@@ -100,6 +102,13 @@ pub(super) enum ClientAction {
     Delete,
 }
 
+/// Action on the page of a client's logo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientLogoAction {
+    Set,
+    Remove,
+}
+
 /// Action on the pages that change an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditAppAction {
@@ -134,6 +143,13 @@ pub(super) enum ApiTokenAction {
     Remove,
 }
 
+/// Action on the page of registration tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RegistrationTokenAction {
+    Create,
+    Revoke,
+}
+
 /// What an action requires in addition to the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
@@ -162,6 +178,7 @@ impl Action {
             Area::Group => Some(Self::Group(GroupAction::read(form)?)),
             Area::NewClient => Some(Self::RegisterClient),
             Area::Client => Some(Self::Client(ClientAction::read(form)?)),
+            Area::ClientSection(ClientSection::Logo) => Some(Self::ClientLogo(ClientLogoAction::read(form)?)),
             Area::ClientTest => Some(Self::ClientTest(ClientTestAction::read(form)?)),
             Area::Keys => (form.one("action")? == Some("rotate")).then_some(Self::RotateKey),
             Area::Mail => Some(Self::Mail(MailAction::read(form)?)),
@@ -171,6 +188,7 @@ impl Action {
             Area::NewApp => Some(Self::CheckNewApp),
             Area::CheckAccess => Some(Self::CheckAccess),
             Area::ApiTokens => Some(Self::ApiToken(ApiTokenAction::read(form)?)),
+            Area::RegistrationTokens => Some(Self::RegistrationToken(RegistrationTokenAction::read(form)?)),
             Area::Audit => Some(Self::Audit(AuditAction::read(form)?)),
             Area::Settings => (form.one("action")? == Some("reload")).then_some(Self::Reload),
             Area::Overview
@@ -195,12 +213,14 @@ impl Action {
         use {ClientAction as Client, ClientTestAction as Test, MailAction as Mail, UserAction as User};
         match self {
             // The first three change nothing; a test sign-in is bound to the browser. Only the user receives
-            // a mailed link. A queued message was already approved. Users save their own filters.
+            // a mailed link. A queued message was already approved. Users save their own filters. A logo changes no
+            // access, and a developer's new logo ends the approval.
             Self::CheckNewApp
             | Self::CheckAccess
             | Self::ClientTest(Test::Start)
             | Self::User(User::SendResetLink | User::ResendInvitation)
             | Self::Mail(Mail::Retry | Mail::Test)
+            | Self::ClientLogo(ClientLogoAction::Set | ClientLogoAction::Remove)
             | Self::Audit(_) => Guard::None,
             // A name or a description changes no access. An address, a username or a redirect URI
             // does.
@@ -255,7 +275,10 @@ impl Action {
             | Self::AddApp
             | Self::Reload
             | Self::Mail(Mail::Delete)
-            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove) => Guard::Confirmation,
+            | Self::ApiToken(ApiTokenAction::Create | ApiTokenAction::Remove)
+            | Self::RegistrationToken(RegistrationTokenAction::Create | RegistrationTokenAction::Revoke) => {
+                Guard::Confirmation
+            }
         }
     }
 
@@ -277,6 +300,7 @@ impl Action {
                 | Client::Enable
                 | Client::Delete,
             )
+            | Self::ClientLogo(_)
             | Self::ClientTest(_) => ConsoleRoles::CLIENT_EDITORS,
             Self::AddUser
             | Self::InviteUsers
@@ -320,7 +344,8 @@ impl Action {
             | Self::EditApp(_)
             | Self::AddApp
             | Self::CheckNewApp
-            | Self::ApiToken(_) => ConsoleRoles::ADMINISTRATORS,
+            | Self::ApiToken(_)
+            | Self::RegistrationToken(_) => ConsoleRoles::ADMINISTRATORS,
             Self::CheckAccess => ConsoleRoles::READERS,
         }
     }
@@ -426,6 +451,13 @@ impl ClientAction {
     }
 }
 
+impl ClientLogoAction {
+    /// Reads the action of a form on the page of a client's logo.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("set", Self::Set), ("remove", Self::Remove)])
+    }
+}
+
 impl EditAppAction {
     /// Reads the action of a form on the pages that change an application.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
@@ -450,6 +482,13 @@ impl ApiTokenAction {
     /// Reads the action of a form on the page of tokens for the admin API.
     pub(super) fn read(form: &Params) -> Result<Self, Failure> {
         named(form, &[("create", Self::Create), ("remove", Self::Remove)])
+    }
+}
+
+impl RegistrationTokenAction {
+    /// Reads the action of a form on the page of registration tokens.
+    pub(super) fn read(form: &Params) -> Result<Self, Failure> {
+        named(form, &[("create", Self::Create), ("revoke", Self::Revoke)])
     }
 }
 

@@ -1,21 +1,22 @@
 //! `/console/audit/export`: the selected audit events as a file, of any number.
 //!
 //! A task reads a part of the log at a time, and waits until the client has received it. It holds no
-//! snapshot of the store in between. The export stops at [`EXPORT_TIMEOUT`], and when the session
-//! ends or the user loses the role; the client then receives an incomplete body.
+//! snapshot of the store in between. The export stops at [`EXPORT_TIMEOUT`], when the client reads too
+//! slowly, and when the session ends or the user loses the role; the client then receives an incomplete
+//! body.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{Method, StatusCode};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::audit::AuditInput;
 use crate::console::ConsoleUser;
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit;
+use sealgate_core::exports::ExportPlace;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -34,6 +35,9 @@ const EVENTS_PER_PART: usize = 500;
 /// Maximum duration of an export. 200,000 events, the default of `audit.max_records`, are about
 /// 80 MiB.
 const EXPORT_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// Maximum time until the client has received a part, so that it needs about 7 KiB/s.
+pub(super) const PART_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum length of the filter in the audit event, in bytes.
 const MAX_DETAIL_BYTES: usize = 300;
@@ -82,7 +86,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }
-    let permit = ctx.sealgate.exports.clone().try_acquire_owned().map_err(|_| Failure::Unavailable)?;
+    let place = ctx.sealgate.exports.begin(console_user.visitor.user.sub).ok_or(Failure::Unavailable)?;
     let mut detail = format!("{} {}", format.extension(), typed.query().finish());
     detail.truncate(detail.floor_char_boundary(MAX_DETAIL_BYTES));
     let event = console_user.event(ctx, AuditKind::AuditExported).with_detail(detail);
@@ -97,10 +101,18 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         user: console_user.visitor.user.sub,
         format,
         filter,
-        _permit: permit,
+        _place: place,
     };
     tokio::spawn(export.run(sender));
     Ok(response.stream(stream))
+}
+
+/// Sends a part. Returns whether the client takes it in time.
+pub(super) async fn deliver(sender: &BodySender, part: Vec<u8>) -> bool {
+    timeout(PART_TIMEOUT, sender.send(Bytes::from(part))).await.unwrap_or_else(|_| {
+        tracing::warn!("an export is incomplete: the client reads too slowly");
+        false
+    })
 }
 
 struct Export {
@@ -111,13 +123,16 @@ struct Export {
     format: ExportFormat,
     /// `None` if no event can match.
     filter: Option<AuditFilter>,
-    _permit: OwnedSemaphorePermit,
+    _place: ExportPlace,
 }
 
 impl Export {
     async fn run(self, sender: BodySender) {
         match timeout(EXPORT_TIMEOUT, self.send(&sender)).await {
-            Ok(Ok(true)) => sender.end().await,
+            // The last part may still be unread.
+            Ok(Ok(true)) => {
+                let _ = timeout(PART_TIMEOUT, sender.end()).await;
+            }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "an export of the audit log is incomplete"),
             Err(_) => tracing::warn!("an export of the audit log took too long and is incomplete"),
@@ -144,7 +159,7 @@ impl Export {
                     ExportFormat::Ndjson => audit::write_line(&mut part, &event),
                 };
             }
-            if !part.is_empty() && !sender.send(Bytes::from(std::mem::take(&mut part))).await {
+            if !part.is_empty() && !deliver(sender, std::mem::take(&mut part)).await {
                 return Ok(false);
             }
             after = page.next;
@@ -152,7 +167,7 @@ impl Export {
                 return Ok(true);
             }
         }
-        Ok(part.is_empty() || sender.send(part.into()).await)
+        Ok(part.is_empty() || deliver(sender, part).await)
     }
 
     /// Returns whether the user may still read the log: the session and the role exist.

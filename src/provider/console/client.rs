@@ -128,7 +128,7 @@ pub(super) async fn section_page(
 }
 
 /// Shows a section with the result of the form that redirected to it, if there is one.
-async fn show_section(
+pub(super) async fn show_section(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
@@ -553,11 +553,24 @@ impl ClientNotes<'_> {
     fn of(section: ClientSection) -> Self {
         Self { section, ..Self::default() }
     }
+
+    /// Creates the notes of a form of this section that changed nothing.
+    pub(super) fn refused(section: ClientSection, refused: ClientRefusal) -> Self {
+        Self { refused: Some(refused), ..Self::of(section) }
+    }
 }
 
 /// Returns the path of a client's page, which receives the forms of all sections.
 pub(super) fn page_of(client: &ClientId) -> String {
     ClientSection::Settings.page(client.path_segment())
+}
+
+/// Returns the path that receives the forms of a section.
+fn forms_of(client: &ClientId, section: ClientSection) -> String {
+    match section {
+        ClientSection::Logo => section.page(client.path_segment()),
+        _ => page_of(client),
+    }
 }
 
 /// Returns the client's public keys as formatted JSON. Empty if it has none.
@@ -573,7 +586,7 @@ fn limit_text(limit: RateLimit) -> String {
     limit.requests().map_or_else(|| "none".to_owned(), |requests| requests.to_string())
 }
 
-async fn show(
+pub(super) async fn show(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     client: &Client,
@@ -606,7 +619,7 @@ async fn page(
     let token_limit = client.token_limit.unwrap_or(ctx.sealgate.config.rate_limits.token);
     let page = ClientPage {
         inside: submission::with_hint(console_user.inside(ctx), notes.result),
-        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&page_of(&client.id))),
+        csrf: &console_user.visitor.csrf(ctx, &ctx.path(&forms_of(&client.id, notes.section))),
         client,
         section: notes.section,
         form,

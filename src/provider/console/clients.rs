@@ -142,6 +142,7 @@ async fn add(
         token_limit: None,
         level: None,
         service: None,
+        logo: None,
         visible_groups: GroupFilter::default(),
         backchannel_logout: None,
         introspection: None,

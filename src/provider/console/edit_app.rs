@@ -7,6 +7,7 @@
 //! restored.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
 
@@ -212,7 +213,7 @@ pub(super) async fn confirm(
         }
         let mut faults = faults(ctx, &edit).await;
         if faults.is_empty() {
-            faults = save(ctx, console_user, path, &edit).await;
+            faults = save(ctx, console_user, path, &edit).await?;
         }
         if !faults.is_empty() {
             return Ok(Effect::Refused(show_change(ctx, console_user, path, &edit, form, &faults)));
@@ -258,43 +259,51 @@ fn other_changes(ctx: &RequestContext<'_>, name: &str, config: &Config) -> Vec<S
 }
 
 /// Saves the file and reloads the configuration. Returns the reasons why nothing was changed.
-async fn save(ctx: &RequestContext<'_>, console_user: &ConsoleUser, path: &Path, edit: &Edit) -> Vec<String> {
+///
+/// # Errors
+/// If the user has lost the session or the role since the request began.
+async fn save(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    path: &Path,
+    edit: &Edit,
+) -> Result<Vec<String>, Failure> {
+    ctx.sealgate.store.require_permission().await?;
     let (file, target) = (edit.file.clone(), path.to_owned());
     match tokio::task::spawn_blocking(move || file.save(&target)).await {
         Ok(Ok(())) => {}
-        Ok(Err(SaveError::Changed)) => return vec![CHANGED.to_owned()],
+        Ok(Err(SaveError::Changed)) => return Ok(vec![CHANGED.to_owned()]),
         Ok(Err(SaveError::Disk(error))) => {
             tracing::error!(file = %path.display(), %error, "cannot write the file of applications");
-            return vec![format!("{} cannot be written ({error}); nothing was changed", path.display())];
+            return Ok(vec![format!("{} cannot be written ({error}); nothing was changed", path.display())]);
         }
-        Err(error) => return vec![format!("the file was not written: {error}")],
+        Err(error) => return Ok(vec![format!("the file was not written: {error}")]),
     }
-    let faults = match reload(ctx, console_user, &edit.name).await {
-        Ok(()) => Vec::new(),
-        Err(faults) => faults,
+    let refused = match reload(ctx, console_user, &edit.name).await {
+        Ok(()) => {
+            let event = console_user.event(ctx, AuditKind::AppChanged).in_app(&edit.name);
+            ctx.sealgate.audit.note(event.with_detail(edit.detail.clone()));
+            return Ok(Vec::new());
+        }
+        Err(ReloadFault::NotPermitted(error)) => Err(error.into()),
+        Err(fault) => Ok(fault.into_lines()),
     };
-    if faults.is_empty() {
-        let event = console_user.event(ctx, AuditKind::AppChanged).in_app(&edit.name);
-        ctx.sealgate.audit.note(event.with_detail(edit.detail.clone()));
-        return faults;
-    }
     let (file, target) = (edit.file.clone(), path.to_owned());
     if !matches!(tokio::task::spawn_blocking(move || file.restore(&target)).await, Ok(Ok(()))) {
         tracing::error!(file = %path.display(), "cannot restore the file of applications; see its .previous file");
     }
-    faults
+    refused
 }
 
-async fn reload(ctx: &RequestContext<'_>, console_user: &ConsoleUser, name: &str) -> Result<(), Vec<String>> {
-    let pending = ctx.sealgate.reload.pending().await?;
+async fn reload(ctx: &RequestContext<'_>, console_user: &ConsoleUser, name: &str) -> Result<(), ReloadFault> {
+    let pending = ctx.sealgate.reload.pending().await.map_err(ReloadFault::Refused)?;
     let others = other_changes(ctx, name, &pending.config);
     if !others.is_empty() {
-        return Err(others);
+        return Err(ReloadFault::Refused(others));
     }
     let event = console_user.event(ctx, AuditKind::ConfigurationReloaded);
-    let fingerprint = pending.config.fingerprint();
-    let reloaded = ctx.sealgate.reload.reload(ReloadRequest { event, fingerprint }).await;
-    reloaded.map(drop).map_err(ReloadFault::into_lines)
+    let (fingerprint, store) = (pending.config.fingerprint(), Arc::clone(&ctx.sealgate.store));
+    ctx.sealgate.reload.reload(ReloadRequest::new(event, fingerprint, store)).await.map(drop)
 }
 
 fn show_change(

@@ -19,6 +19,7 @@ mod bulk;
 mod check_access;
 mod client;
 mod client_grants;
+mod client_logo;
 mod client_test;
 mod clients;
 mod confirmation;
@@ -34,7 +35,9 @@ mod membership;
 mod new_app;
 mod overview;
 mod owners;
+mod registration_tokens;
 mod settings;
+mod upload;
 mod user;
 mod user_list;
 mod user_profile;
@@ -46,6 +49,7 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 
 use self::actions::{Action, Guard};
+use self::upload::Upload;
 use crate::boxed;
 use crate::request::ProviderRequest as _;
 use crate::visitor;
@@ -97,6 +101,7 @@ pub(super) enum Area {
     Audit,
     AuditExport,
     ApiTokens,
+    RegistrationTokens,
 }
 
 impl Area {
@@ -109,7 +114,11 @@ impl Area {
             Self::Clients
             | Self::Client
             | Self::ClientSection(
-                ClientSection::Settings | ClientSection::Connect | ClientSection::Secrets | ClientSection::Danger,
+                ClientSection::Settings
+                | ClientSection::Connect
+                | ClientSection::Secrets
+                | ClientSection::Logo
+                | ClientSection::Danger,
             ) => ConsoleRoles::CLIENT_READERS,
             // These pages are forms.
             Self::NewClient | Self::ClientTest | Self::ClientTestCallback => ConsoleRoles::CLIENT_EDITORS,
@@ -132,7 +141,8 @@ impl Area {
             | Self::Settings
             | Self::Audit
             | Self::AuditExport
-            | Self::ApiTokens => ConsoleRoles::READERS,
+            | Self::ApiTokens
+            | Self::RegistrationTokens => ConsoleRoles::READERS,
         }
     }
 
@@ -140,7 +150,9 @@ impl Area {
     /// [`Action::roles`] says which actions.
     fn editors(self) -> ConsoleRoles {
         match self {
-            Self::NewClient | Self::Client | Self::ClientTest => ConsoleRoles::CLIENT_EDITORS,
+            Self::NewClient | Self::Client | Self::ClientSection(ClientSection::Logo) | Self::ClientTest => {
+                ConsoleRoles::CLIENT_EDITORS
+            }
             Self::NewUser | Self::User | Self::Bulk | Self::Invite => ConsoleRoles::USER_EDITORS,
             // A check changes nothing.
             Self::CheckAccess => ConsoleRoles::READERS,
@@ -165,7 +177,8 @@ impl Area {
             | Self::Settings
             | Self::Audit
             | Self::AuditExport
-            | Self::ApiTokens => ConsoleRoles::ADMINISTRATORS,
+            | Self::ApiTokens
+            | Self::RegistrationTokens => ConsoleRoles::ADMINISTRATORS,
         }
     }
 }
@@ -182,6 +195,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Clients => boxed(|| clients::clients_page(ctx, &console_user)),
         Area::NewClient => boxed(|| clients::register(ctx, &console_user)),
         Area::Client => boxed(|| client::client_page(ctx, &console_user)),
+        Area::ClientSection(ClientSection::Logo) => boxed(|| client_logo::logo_page(ctx, &console_user)),
         Area::ClientSection(section) => boxed(|| client::section_page(ctx, &console_user, section)),
         Area::ClientTest => boxed(|| client_test::client_test_page(ctx, &console_user)),
         Area::ClientTestCallback => boxed(|| client_test::callback(ctx, &console_user)),
@@ -208,6 +222,7 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
         Area::Audit => boxed(|| audit::audit_page(ctx, &console_user)),
         Area::AuditExport => boxed(|| audit_export::export(ctx, &console_user)),
         Area::ApiTokens => boxed(|| api_tokens::api_tokens_page(ctx, &console_user)),
+        Area::RegistrationTokens => boxed(|| registration_tokens::tokens_page(ctx, &console_user)),
     };
     page.await
 }
@@ -218,14 +233,22 @@ pub(super) async fn console_page(ctx: &RequestContext<'_>, area: Area) -> Result
 /// An error page if the user may not make the action; [`Failure::Redirect`] if the sign-in is too
 /// old; when the store fails.
 async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Area) -> Result<(), Failure> {
-    if matches!(area, Area::Client | Area::ClientTest) {
+    let id = match area {
+        Area::Client | Area::ClientTest => Some(last_segment(ctx)),
+        Area::ClientSection(_) => Some(segment_before_last(ctx)),
+        _ => None,
+    };
+    if let Some(id) = id {
         // Another developer's client is answered with 404, also if the form is invalid.
-        let client = console_user.client(ctx, ClientId::from_path_segment(last_segment(ctx))).await?;
+        let client = console_user.client(ctx, ClientId::from_path_segment(id)).await?;
         if !console_user.may_change(&client) {
             return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
         }
     }
-    let form = console_user.form(ctx)?;
+    let form = match area {
+        Area::ClientSection(ClientSection::Logo) => console_user.upload(ctx).await?.fields,
+        _ => console_user.form(ctx)?,
+    };
     let action = Action::read(area, &form)?;
     if !console_user.roles.has_any(action.roles()) {
         return Err(Failure::Page(StatusCode::FORBIDDEN, Problem::Console));
@@ -358,6 +381,19 @@ impl ConsoleUser {
 
     fn form(&self, ctx: &RequestContext<'_>) -> Result<Params, Failure> {
         self.visitor.form(ctx, ctx.head.uri.path())
+    }
+
+    /// Reads a form that may have a file.
+    ///
+    /// # Errors
+    /// An error page if the form is malformed, or if the CSRF token is wrong.
+    async fn upload(&self, ctx: &RequestContext<'_>) -> Result<Upload, Failure> {
+        let upload = Upload::read(ctx).await?;
+        if ctx.is_own_form(&upload.fields, &self.csrf(ctx))? {
+            Ok(upload)
+        } else {
+            Err(Failure::page(Problem::ExpiredForm))
+        }
     }
 
     fn inside<'a>(&'a self, ctx: &'a RequestContext<'_>) -> Inside<'a> {

@@ -100,8 +100,8 @@ fn warnings(
     ];
     let texts = config.warnings.iter().take(MAX_SHOWN).map(ToString::to_string);
     let of_configuration = texts.map(OverviewWarning::Configuration);
-    let of_machine =
-        figures.map_or(&[][..], |figures| &figures.machine.1).iter().map(|warning| OverviewWarning::Machine(*warning));
+    let of_machine = figures.map_or(&[][..], |figures| &figures.machine.1).iter().cloned();
+    let of_machine = of_machine.chain(sealgate.probes.current(sealgate)).map(OverviewWarning::Machine);
     let of_parts = of_keys.into_iter().chain(of_counts).flatten();
     of_parts.chain(of_certificates).chain(of_machine).chain(of_configuration).collect()
 }

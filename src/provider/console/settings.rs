@@ -1,6 +1,7 @@
 //! `/console/settings`: the settings with their sources, the changes of the file on disk, and the reload.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
 
@@ -57,13 +58,15 @@ pub(super) async fn settings_page(ctx: &RequestContext<'_>, console_user: &Conso
     }
     let work = Box::pin(async {
         let event = console_user.event(ctx, AuditKind::ConfigurationReloaded);
-        match ctx.sealgate.reload.reload(ReloadRequest { event, fingerprint }).await {
+        let store = Arc::clone(&ctx.sealgate.store);
+        match ctx.sealgate.reload.reload(ReloadRequest::new(event, fingerprint, store)).await {
             Ok(changed) => {
                 let changed: Vec<String> = changed.into_iter().take(MAX_CHANGES).collect();
                 let page = format!("{PAGE}?done={}", Done::Reloaded.as_str());
                 Ok(Effect::Done { page, secret: Some(Secret::new(changed.join("\n"))) })
             }
             Err(ReloadFault::ChangedMeanwhile) => Ok(Effect::Refused(plan(ctx, console_user, &form, true).await?)),
+            Err(ReloadFault::NotPermitted(error)) => Err(error.into()),
             Err(ReloadFault::Refused(lines)) => {
                 Ok(Effect::Refused(home(ctx, console_user, &[], Some(&FileState::Faulty(lines))).await))
             }

@@ -1,21 +1,20 @@
 //! `/console/users/export`: the users as a file, of any number.
 //!
 //! A task reads some users at a time, and waits until the client has received them. The export stops
-//! at [`EXPORT_TIMEOUT`], and when the session ends or the user loses the role; the client then
+//! at [`EXPORT_TIMEOUT`], if the client takes a part too slowly, and when the session ends or the user loses the role; the client then
 //! receives an incomplete body. User managers receive the users that they manage, as they are then.
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{Method, StatusCode};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use crate::console::audit_export::{ExportFormat, signed_in_user};
+use crate::console::audit_export::{ExportFormat, PART_TIMEOUT, deliver, signed_in_user};
 use crate::console::{ConsoleUser, confirmation, user_list};
 use sealgate_admin::answer::UserAnswer;
 use sealgate_admin::users_file;
+use sealgate_core::exports::ExportPlace;
 use sealgate_core::state::Sealgate;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -47,8 +46,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }
-    let permit = ctx.sealgate.exports.clone().try_acquire_owned().map_err(|_| Failure::Unavailable)?;
     let subject = console_user.visitor.user.sub;
+    let place = ctx.sealgate.exports.begin(subject).ok_or(Failure::Unavailable)?;
     let actor = match () {
         () if console_user.is_administrator() => Actor::Administrator(subject),
         () if console_user.roles.reads_everything() => Actor::Auditor(subject),
@@ -64,7 +63,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         session: console_user.visitor.session.value.id,
         user: subject,
         format,
-        _permit: permit,
+        _place: place,
     };
     tokio::spawn(export.run(sender));
     Ok(response.stream(stream))
@@ -76,13 +75,16 @@ struct Export {
     session: SessionId,
     user: Subject,
     format: ExportFormat,
-    _permit: OwnedSemaphorePermit,
+    _place: ExportPlace,
 }
 
 impl Export {
     async fn run(self, sender: BodySender) {
         match timeout(EXPORT_TIMEOUT, self.send(&sender)).await {
-            Ok(Ok(true)) => sender.end().await,
+            // The last part may still be unread.
+            Ok(Ok(true)) => {
+                let _ = timeout(PART_TIMEOUT, sender.end()).await;
+            }
             Ok(Ok(false)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "an export of the users is incomplete"),
             Err(_) => tracing::warn!("an export of the users took too long and is incomplete"),
@@ -111,7 +113,7 @@ impl Export {
                     ExportFormat::Ndjson => users_file::write_line(&mut part, &user),
                 };
             }
-            if !part.is_empty() && !sender.send(Bytes::from(std::mem::take(&mut part))).await {
+            if !part.is_empty() && !deliver(sender, std::mem::take(&mut part)).await {
                 return Ok(false);
             }
             if is_last {

@@ -20,6 +20,7 @@ use sealgate_domain::group_filter::GroupFilter;
 use sealgate_domain::oauth::registration::{
     ClientMetadata, Issued, UNSUPPORTED_ALGORITHM, client_information, members,
 };
+use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::secret::{Secret, SecretHash};
 use sealgate_store::Registered;
 
@@ -58,7 +59,11 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
             return Err(Failure::Unavailable);
         }
     }
-    note(ctx, AuditKind::ClientRegistered, &client);
+    let event = ctx.event(AuditKind::ClientRegistered, Actor::Client).with_client(&client.id);
+    ctx.sealgate.audit.note(match initial_token {
+        Some(hash) => event.with_detail(format!("registration token {}", RegistrationToken::id_of(&hash))),
+        None => event,
+    });
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
     Ok(Response::json(StatusCode::CREATED, &client_information(&client, &address(ctx, &client.id), &issued)))
 }
@@ -153,6 +158,7 @@ pub(super) fn client(
         token_limit: None,
         level: None,
         service: None,
+        logo: None,
         visible_groups: GroupFilter::default(),
         backchannel_logout: None,
         introspection: None,

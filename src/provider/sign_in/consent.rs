@@ -24,7 +24,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::redirect_uri;
 use sealgate_domain::scope::{Scope, ScopeValue};
 use sealgate_domain::user::{Email, User};
-use sealgate_pages::{ClientLink, ConsentPage, ConsentResource, Problem, Publisher, html};
+use sealgate_pages::{ClientLink, ConsentPage, ConsentResource, Problem, Publisher, client_logo_path, html};
 use sealgate_store::{Committed, StoreError};
 
 const PAGE: &str = "consent";
@@ -100,11 +100,14 @@ async fn show(ctx: &RequestContext<'_>, waiting: &Waiting, user: &User) -> Resul
     let only = (!vouched_for).then_some(host.as_str());
     let terms = client.details.tos_uri.as_deref().and_then(|address| link(address, only));
     let policy = client.details.policy_uri.as_deref().and_then(|address| link(address, only));
+    // A picture that no administrator has seen could pretend to be another client.
+    let logo = client_logo_path(&client.id, client.logo.as_ref().filter(|_| vouched_for)).map(|path| ctx.path(&path));
     let page = ConsentPage {
         frame: ctx.frame(),
         action: &waiting.address(ctx, PAGE),
         csrf: &waiting.csrf(&form_of(user)),
         client: &client.name,
+        logo: logo.as_deref(),
         host: &host,
         only_on_device: client.is_only_on_device(),
         publisher,

@@ -22,7 +22,8 @@ use sealgate_domain::api_token::ApiToken;
 use sealgate_domain::app_credential::AppCredentials;
 use sealgate_domain::app_password::AppPasswords;
 use sealgate_domain::audit::{AuditEvent, AuditId};
-use sealgate_domain::client::{Client, INTERNAL_CLIENT};
+use sealgate_domain::client::{Client, ClientId, INTERNAL_CLIENT};
+use sealgate_domain::client_logo::LogoPicture;
 use sealgate_domain::code::Code;
 use sealgate_domain::consent::Consent;
 use sealgate_domain::factors::Factors;
@@ -31,6 +32,7 @@ use sealgate_domain::key_ring::{FurtherKeys, KeyRing};
 use sealgate_domain::known_browser::KnownBrowsers;
 use sealgate_domain::oauth::next_step::Interaction;
 use sealgate_domain::profile::{is_line, is_visible};
+use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::secret::from_base64url;
 use sealgate_domain::session::{AppSession, Session};
 use sealgate_domain::time::UnixTime;
@@ -201,6 +203,15 @@ fn entry(table: Table, read: &Read) -> Result<Option<Entry>, &'static str> {
         Table::Revocation => {
             let open: Revocation = read.typed()?;
             read.under(open.key(), &open)?.until(open.due_at())
+        }
+        Table::ClientLogo => {
+            let picture: LogoPicture = read.typed()?;
+            let id = read.key.get(1..).and_then(|id| std::str::from_utf8(id).ok()).and_then(ClientId::parse);
+            read.under(table::client_logo(&id.ok_or(ANOTHERS_KEY)?), &picture)?
+        }
+        Table::RegistrationToken => {
+            let token: RegistrationToken = read.typed()?;
+            read.under(table::registration_token(&token.hash), &token)?.until(token.expires_at)
         }
         Table::ApiToken => {
             let token: ApiToken = read.typed()?;

@@ -63,6 +63,8 @@ impl Store {
             // Tokens may have been revoked since the backup.
             Table::ApiToken,
             // Initial access tokens may have been used since the backup.
+            Table::RegistrationToken,
+            // So may other items that work once.
             Table::Once,
         ];
         for table in tables {

@@ -45,7 +45,7 @@ pub enum Table {
     /// of limits.
     Meta = b'm',
     Consent = b'n',
-    /// Items that can be used only once, such as initial access tokens.
+    /// Items that can be used only once, such as logout tokens of providers.
     Once = b'o',
     /// Stored forms, sealed.
     Form = b'p',
@@ -82,10 +82,14 @@ pub enum Table {
     ClientLogout = b'B',
     /// Tokens for the admin API.
     ApiToken = b'T',
+    /// Pictures of clients' logos.
+    ClientLogo = b'P',
+    /// Initial access tokens, which register clients.
+    RegistrationToken = b'I',
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 34] = [
+    pub(crate) const ALL: [Self; 36] = [
         Self::AppSession,
         Self::Code,
         Self::KnownBrowsers,
@@ -120,6 +124,8 @@ impl Table {
         Self::Submission,
         Self::ClientLogout,
         Self::ApiToken,
+        Self::ClientLogo,
+        Self::RegistrationToken,
     ];
 
     /// Returns the name of the table in exports, which is part of their format.
@@ -159,6 +165,8 @@ impl Table {
             Self::Submission => "submission",
             Self::ClientLogout => "client_logout",
             Self::ApiToken => "api_token",
+            Self::ClientLogo => "client_logo",
+            Self::RegistrationToken => "registration_token",
         }
     }
 
@@ -220,6 +228,16 @@ pub(crate) fn sign_in_attempt(browser: &SecretHash, state: &SecretHash) -> Key {
 
 pub(crate) fn client(id: &ClientId) -> Key {
     key(Table::Client, &[id.as_str().as_bytes()])
+}
+
+/// Key of an initial access token.
+pub(crate) fn registration_token(hash: &SecretHash) -> Key {
+    key(Table::RegistrationToken, &[hash.as_bytes()])
+}
+
+/// Key of the picture of a client's logo.
+pub(crate) fn client_logo(id: &ClientId) -> Key {
+    key(Table::ClientLogo, &[id.as_str().as_bytes()])
 }
 
 pub(crate) fn user(subject: Subject) -> Key {
@@ -299,15 +317,14 @@ pub(crate) fn revoked_token(jti: &str) -> Key {
     key(Table::RevokedToken, &[SecretHash::for_secret(jti.as_bytes()).as_bytes()])
 }
 
-/// Key of a one-time item, such as an initial access token.
+/// Key of a one-time item, such as a logout token.
 pub(crate) fn once(hash: &SecretHash) -> Key {
     key(Table::Once, &[hash.as_bytes()])
 }
 
 /// Key of the id (`jti`) of a logout token that an OpenID provider has sent.
 ///
-/// The id is hashed twice. Otherwise the text that is hashed once would be a valid initial access
-/// token.
+/// The id is hashed twice, so that the hash of no other text, such as a token, is the key.
 pub(crate) fn logout_token(source: &SourceName, jti: &str) -> Key {
     let hash = SecretHash::for_secret(&[b"logout ", source.as_str().as_bytes(), &[0], jti.as_bytes()].concat());
     once(&SecretHash::for_secret(hash.as_bytes()))

@@ -1,4 +1,4 @@
-//! Self-registered clients: initial access tokens, the limit of clients, and deletion of unused
+//! Self-registered clients: use of initial access tokens, the limit of clients, and deletion of unused
 //! clients.
 //!
 //! If registration is open, unauthenticated clients can register. The number of clients is tracked,
@@ -30,21 +30,6 @@ pub enum Registered {
 }
 
 impl Store {
-    /// Stores the hash of an initial access token (RFC 7591 §3), until the token is used or
-    /// expires.
-    pub async fn add_initial_token(&self, hash: &SecretHash, expires_at: UnixTime) -> Result<(), StoreError> {
-        let key = table::once(hash);
-        let mut changes = record::create(key.clone(), &expires_at)?;
-        changes.put.push((table::expiry(expires_at, &key), Vec::new()));
-        self.write(changes).await
-    }
-
-    /// Returns whether an initial access token is valid. Does not use it.
-    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
-        let loaded = self.load::<UnixTime>(table::once(hash)).await?;
-        Ok(loaded.is_some_and(|loaded| now < loaded.value))
-    }
-
     /// Adds a client and uses the initial access token, in one commit. `most` is the limit of
     /// self-registered clients.
     pub async fn register_client(
@@ -76,18 +61,27 @@ impl Store {
         initial_token: Option<&SecretHash>,
     ) -> Result<AddOutcome, StoreError> {
         let key = table::client(&client.id);
-        let mut changes = record::create(key.clone(), client)?;
-        let until = client.registration.as_ref().and_then(|own| own.unused_until);
-        changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
-        if let Some(hash) = initial_token {
-            let Some(token) = self.load::<UnixTime>(table::once(hash)).await? else { return Ok(AddOutcome::Exists) };
-            changes.expect.push(token.unchanged());
-            changes.delete.push(token.key().clone());
+        for _ in 0..MAX_CONFLICTS {
+            let mut changes = record::create(key.clone(), client)?;
+            let until = client.registration.as_ref().and_then(|own| own.unused_until);
+            changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
+            if let Some(hash) = initial_token {
+                // The token has expired or was revoked meanwhile, or another request has used it.
+                let loaded = self.loaded_registration_token(hash).await?.filter(|token| token.value.left() > 0);
+                let Some(loaded) = loaded else { return Ok(AddOutcome::Exists) };
+                let mut used = loaded.value.clone();
+                used.clients.push(client.id.clone());
+                changes.merge(record::replace(&loaded, &used)?);
+            }
+            if self.commit(changes).await? == Committed::Yes {
+                return Ok(AddOutcome::Added);
+            }
+            // Another client may have been registered with the same token. Without a token, the id is taken.
+            if initial_token.is_none() {
+                return Ok(AddOutcome::Exists);
+            }
         }
-        Ok(match self.commit(changes).await? {
-            Committed::Yes => AddOutcome::Added,
-            Committed::Conflict => AddOutcome::Exists,
-        })
+        Ok(AddOutcome::Exists)
     }
 
     /// Records that a client is about to receive its first token, so that it is not deleted as

@@ -10,6 +10,7 @@ use crate::subjects::client_logouts::index_features;
 use crate::subjects::revocations::{Revocation, opened};
 use crate::{Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, ClientId};
+use sealgate_domain::client_logo::LogoPicture;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::source::SourceState;
@@ -68,6 +69,21 @@ impl Store {
         id: &ClientId,
         change: impl Fn(&mut Client) + Send,
     ) -> Result<Option<Client>, StoreError> {
+        self.change_client_with(id, None, change).await
+    }
+
+    /// Changes a client as [`Store::change_client`] does. `picture` is the picture of the logo that
+    /// `change` sets. If the client has another logo or none after the change, its earlier picture is
+    /// deleted.
+    ///
+    /// # Errors
+    /// As [`Store::change_client`].
+    pub async fn change_client_with(
+        &self,
+        id: &ClientId,
+        picture: Option<&LogoPicture>,
+        change: impl Fn(&mut Client) + Send,
+    ) -> Result<Option<Client>, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(loaded) = self.load::<Client>(table::client(id)).await? else { return Ok(None) };
             refuse_defined(&loaded.value)?;
@@ -78,6 +94,13 @@ impl Store {
             }
             let mut changes = record::replace(&loaded, &next)?;
             index_features(&mut changes, Some(&loaded.value), Some(&next));
+            if next.logo != loaded.value.logo {
+                let key = table::client_logo(id);
+                match picture.filter(|picture| next.logo.as_ref() == Some(&picture.describe())) {
+                    Some(picture) => changes.put.push((key, record::encode(picture)?)),
+                    None => changes.delete.push(key),
+                }
+            }
             if self.commit(changes).await? == Committed::Yes {
                 return Ok(Some(next));
             }
@@ -125,7 +148,7 @@ impl Store {
                 return Ok(None);
             }
             refuse_defined(&loaded.value)?;
-            let delete = vec![loaded.key().clone()];
+            let delete = vec![loaded.key().clone(), table::client_logo(id)];
             let mut changes = Changes { expect: vec![loaded.unchanged()], delete, ..Changes::default() };
             index_features(&mut changes, Some(&loaded.value), None);
             if self.commit(changes).await? == Committed::Yes {

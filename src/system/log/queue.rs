@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use thread_local::ThreadLocal;
 
+use crate::own_line::OwnLine;
+
 /// Size of the buffer of each thread, as a fraction of the whole buffer (1 / `OWN_FRACTION`).
 const OWN_FRACTION: usize = 16;
 /// Fraction of the buffer (1 / `RESERVED_FRACTION`) that only warnings and errors may use, so that
@@ -36,7 +38,7 @@ pub(super) enum Priority {
 pub(super) struct LogQueue {
     state: Mutex<State>,
     /// Lines of each thread. A thread that holds its lock does not wait for `state`.
-    of_threads: ThreadLocal<Mutex<Vec<u8>>>,
+    of_threads: ThreadLocal<OwnLine<Mutex<Vec<u8>>>>,
     /// Signalled when the writer must wake up, or must write without waiting for more lines.
     filled: Condvar,
     /// Signalled when all lines are written.
@@ -129,7 +131,7 @@ impl LogQueue {
 
     /// Returns whether no line waits. The caller holds the lock of `state`.
     fn is_empty(&self, state: &State) -> bool {
-        let is_empty = |own: &Mutex<Vec<u8>>| own.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_empty = |own: &OwnLine<Mutex<Vec<u8>>>| own.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         state.waiting.is_empty() && self.of_threads.iter().all(is_empty)
     }
 

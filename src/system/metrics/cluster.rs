@@ -87,6 +87,10 @@ impl ClusterSeries {
         }
     }
 
+    pub(super) fn clock_offset(&self) -> f64 {
+        self.clock_offset.get()
+    }
+
     pub(super) fn beat(&self, seconds: f64, at: f64, nodes: u32, clock_offset: f64) {
         self.beat_seconds.observe(seconds);
         self.nodes.set(i64::from(nodes));

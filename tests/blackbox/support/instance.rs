@@ -416,6 +416,12 @@ impl Instance {
         code.and_then(|status| status.code())
     }
 
+    /// Returns the id of the process.
+    #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
+    pub(crate) fn process(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Prepares and starts an instance.
     pub(crate) fn started(settings: &Settings) -> Self {
         let mut instance = Self::prepare(settings);

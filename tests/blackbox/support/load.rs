@@ -65,6 +65,11 @@ impl Connection {
         Ok(Self(BufReader::new(stream)))
     }
 
+    /// Changes the maximum duration of a request.
+    pub(crate) fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.0.get_ref().set_read_timeout(Some(patience))
+    }
+
     pub(crate) fn ask(&mut self, host: &str, path: &str) -> io::Result<Answer> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         self.0.get_mut().write_all(request.as_bytes())?;

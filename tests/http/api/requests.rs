@@ -184,7 +184,7 @@ async fn the_description_names_every_route_and_its_scope() {
     let put = &document["paths"]["/users/{user}"]["put"];
     assert_eq!(put["security"], json!([{ "token": ["users:write"] }]));
     assert_eq!(put["requestBody"]["content"]["application/json"]["schema"]["required"], json!(["name"]));
-    let user = &put["responses"]["200"]["content"]["application/json"]["schema"];
+    let user = &put["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"][0];
     assert_eq!(user["properties"]["sub"], json!({ "type": "string", "format": "uuid" }));
     assert!(user["required"].as_array().unwrap().contains(&json!("groups")));
     assert!(
@@ -193,4 +193,127 @@ async fn the_description_names_every_route_and_its_scope() {
     let tag = description.header("etag").unwrap();
     let known = provider.request("GET", "/api/v1/openapi.json", &[("if-none-match", tag)], "").await;
     assert_eq!(known.status, 304);
+}
+
+/// A token without the scope to read an object changes it, and sees only new secrets.
+#[tokio::test]
+async fn changes_show_objects_only_to_tokens_that_can_read_them() {
+    let provider = provider().await;
+    let writer = Program::with(&provider, &[ApiScope::UsersWrite, ApiScope::ClientsWrite, ApiScope::AdminsWrite]).await;
+    let ben = format!("users/{BEN}");
+    for (method, path, body) in [
+        ("PATCH", ben.clone(), "{}"),
+        ("PATCH", ben.clone(), r#"{"name":"Ben B."}"#),
+        ("PUT", ben.clone(), r#"{"name":"Ben B."}"#),
+        ("POST", format!("{ben}/disable"), ""),
+        ("POST", format!("{ben}/enable"), ""),
+        ("POST", format!("{ben}/factors/unblock"), ""),
+        ("PATCH", "clients/c1".to_owned(), "{}"),
+        ("POST", "clients/c1/disable".to_owned(), ""),
+    ] {
+        let headers = if body.is_empty() { &[][..] } else { &[JSON][..] };
+        let reply = writer.send(method, &path, headers, body).await;
+        assert_eq!((reply.status, reply.text(), reply.header("etag")), (204, "", None), "{method} {path} {body}");
+    }
+    assert_eq!(user(&provider, provider.ben.sub).await.name, "Ben B.");
+    let new = json!({ "name": "Cem", "groups": ["staff"], "password": "a long and unusual phrase" });
+    let created = writer.call("PUT", "users/cem@example.test", &new).await;
+    assert_eq!((created.status, created.text(), created.header("etag")), (201, "", None), "{created:?}");
+    assert!(created.location().starts_with("/api/v1/users/"), "{created:?}");
+    // Secrets that no other request returns.
+    let members = |reply: &Reply| {
+        let body = reply.json();
+        let names: std::collections::BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    let invited = writer.call("PUT", "users/can@example.test", &json!({ "name": "Can", "invitation": "link" })).await;
+    assert_eq!((invited.status, members(&invited).as_str()), (201, "invitation_link sub"), "{invited:?}");
+    let reset = writer.send("POST", &format!("{ben}/factors/reset"), &[], "").await;
+    assert_eq!((reset.status, members(&reset).as_str()), (200, "enrolment_link link_expires_at sub"), "{reset:?}");
+    let secret = writer.send("POST", "clients/c2/rotate-secret", &[], "").await;
+    assert_eq!((secret.status, members(&secret).as_str()), (200, "client_id client_secret"), "{secret:?}");
+    // What a request has done is not the object.
+    let revoked = writer.send("POST", &format!("{ben}/revoke"), &[], "").await;
+    assert_eq!((revoked.status, &revoked.json()["sessions_ended"]), (200, &json!(0)));
+    let reader = Program::with(&provider, &[ApiScope::UsersRead, ApiScope::UsersWrite]).await;
+    let shown = reader.call("PATCH", &ben, &json!({})).await;
+    assert_eq!((shown.status, &shown.json()["name"]), (200, &json!("Ben B.")));
+    assert!(shown.header("etag").is_some());
+}
+
+#[tokio::test]
+async fn conditions_without_effect_are_refused() {
+    let provider = provider().await;
+    let program = everything(&provider).await;
+    let ben = format!("users/{BEN}");
+    let before = user(&provider, provider.ben.sub).await;
+    let name = r#"{"name":"Mine"}"#;
+    for (method, path, body, condition, is_accepted) in [
+        ("GET", ben.clone(), "", ("if-match", "*"), false),
+        ("GET", "users".to_owned(), "", ("if-match", "\"a\""), false),
+        ("GET", "users".to_owned(), "", ("if-none-match", "\"a\""), true),
+        ("GET", ben.clone(), "", ("if-none-match", "\"a\""), true),
+        ("POST", format!("{ben}/disable"), "", ("if-match", "\"a\""), false),
+        ("POST", format!("{ben}/disable"), "", ("if-match", "*"), false),
+        ("POST", format!("{ben}/disable"), "", ("if-none-match", "*"), false),
+        ("PUT", format!("groups/staff/members/{BEN}"), "", ("if-none-match", "*"), false),
+        ("DELETE", format!("{ben}/invitation"), "", ("if-match", "\"a\""), false),
+        ("PATCH", ben.clone(), name, ("if-none-match", "\"a\""), false),
+        ("PUT", ben.clone(), name, ("if-none-match", "\"a\""), false),
+    ] {
+        let headers = if body.is_empty() { vec![condition] } else { vec![JSON, condition] };
+        let reply = program.send(method, &path, &headers, body).await;
+        if is_accepted {
+            assert_eq!(reply.status, 200, "{method} {path} {condition:?}: {reply:?}");
+        } else {
+            assert_eq!(code(&reply, 400), "malformed", "{method} {path} {condition:?}");
+            assert!(reply.text().contains("has no effect on this request"), "{reply:?}");
+        }
+    }
+    assert_eq!(user(&provider, provider.ben.sub).await, before);
+}
+
+/// Programs do not run the commands of the command line.
+#[tokio::test]
+async fn errors_name_no_commands_and_flags() {
+    let provider = provider().await;
+    let program = everything(&provider).await;
+    give(&provider, provider.ben.sub, &[]).await;
+    let ben = format!("users/{BEN}");
+    let nameless = json!({ "name": "Can", "password": "a long and unusual phrase" });
+    assert_eq!(program.call("PUT", "users/can", &nameless).await.status, 201);
+    let client = json!({ "client_name": "Wiki", "client_type": "confidential", "redirect_uris": ["https://w.test/"] });
+    let with = |name: &str, value: Value| {
+        let mut client = client.clone();
+        client[name] = value;
+        client
+    };
+    for (method, path, body) in [
+        ("PUT", "users/cem@example.test".to_owned(), json!({ "name": "Cem" })),
+        ("PUT", "users/cem".to_owned(), json!({ "name": "Cem" })),
+        ("POST", format!("{ben}/invitation"), json!({})),
+        ("POST", "users/can/invitation".to_owned(), json!({ "invitation": "link" })),
+        ("POST", format!("{ben}/reset-link"), Value::Null),
+        ("PATCH", ben.clone(), json!({ "email": null, "username": null })),
+        ("PATCH", ben.clone(), json!({ "email": ANNA })),
+        ("DELETE", "clients/c1/secrets/0123456789ab".to_owned(), Value::Null),
+        ("POST", "clients/p1/secrets".to_owned(), Value::Null),
+        ("PUT", "clients/c7".to_owned(), with("introspection_apps", json!(["wiki"]))),
+        ("PUT", "clients/c7".to_owned(), with("backchannel_logout_session_required", json!(true))),
+        ("PUT", "clients/c7".to_owned(), with("service", json!({ "apps": {}, "groups": ["staff"] }))),
+        ("PUT", "clients/c7".to_owned(), with("jwks_uri", json!("http://w.test/"))),
+        ("PUT", "clients/c7".to_owned(), with("token_endpoint_auth_method", json!("private_key_jwt"))),
+        ("POST", "mails/x/retry".to_owned(), Value::Null),
+        ("POST", "keys/rotate?algorithm=EdDSA".to_owned(), Value::Null),
+        ("DELETE", format!("grants/{}", "A".repeat(22)), Value::Null),
+        ("DELETE", format!("sessions/{}", "A".repeat(22)), Value::Null),
+        ("DELETE", format!("{ben}/consents/c1"), Value::Null),
+    ] {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let headers = if body.is_null() { &[][..] } else { &[JSON][..] };
+        let reply = program.send(method, &path, headers, &text).await;
+        let detail = problem(&reply)["detail"].as_str().unwrap().to_owned();
+        let has_command = ["--", "sealgate ", "user invite", "user set"].iter().any(|word| detail.contains(word));
+        assert!(!has_command, "{method} {path} {body}: {detail}");
+    }
 }

@@ -260,8 +260,8 @@ async fn each_change_names_the_token_and_its_creator() {
     let program = Program::with(&provider, &[ApiScope::UsersWrite]).await;
     let own = Program { provider: &provider, token: token_of(&provider, None, &[ApiScope::UsersWrite]).await };
     let path = format!("users/{}", provider.ben.sub);
-    assert_eq!(program.call("PATCH", &path, &json!({ "name": "B" })).await.status, 200);
-    assert_eq!(own.call("PATCH", &path, &json!({ "name": "C" })).await.status, 200);
+    assert_eq!(program.call("PATCH", &path, &json!({ "name": "B" })).await.status, 204);
+    assert_eq!(own.call("PATCH", &path, &json!({ "name": "C" })).await.status, 204);
     let filter = AuditFilter { kinds: vec![AuditKind::UserChanged], ..AuditFilter::default() };
     let records = provider.sealgate.store.audit_page(&filter, None, 10).await.unwrap().records;
     let actors: Vec<String> = records.iter().map(|record| record.event.actor.to_string()).collect();

@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use sealgate_config::Config;
 use sealgate_core::reload::{PendingReload, Reload, ReloadFault, ReloadRequest};
+use sealgate_store::Store;
 
 use super::*;
+use crate::meddler::{At, Meddler};
 use crate::support::form_action;
 
 const EDIT: &str = "/console/apps/wiki/edit";
@@ -29,6 +31,8 @@ struct TestReload {
     running: Config,
     refuses: AtomicBool,
     count: AtomicUsize,
+    /// User who loses the role while the file is read.
+    demotes: Mutex<Option<(Subject, Store)>>,
     seen: Mutex<String>,
 }
 
@@ -36,7 +40,9 @@ struct TestReload {
 impl Reload for TestReload {
     async fn reload(&self, request: Option<ReloadRequest>) -> Result<Vec<String>, ReloadFault> {
         let pending = self.pending().await.map_err(ReloadFault::Refused)?;
-        assert_eq!(request.unwrap().fingerprint, pending.config.fingerprint());
+        let request = request.unwrap();
+        assert_eq!(request.fingerprint(), pending.config.fingerprint());
+        let _event = request.permitted().await?;
         if self.refuses.load(Ordering::Relaxed) {
             return Err(ReloadFault::Refused(vec!["the listener is busy".to_owned()]));
         }
@@ -45,6 +51,10 @@ impl Reload for TestReload {
     }
 
     async fn pending(&self) -> Result<PendingReload, Vec<String>> {
+        let demoted = self.demotes.lock().unwrap().take();
+        if let Some((user, store)) = demoted {
+            store.change_user(user, |user| user.roles.clear()).await.unwrap();
+        }
         let text = fs::read_to_string(&self.file).unwrap();
         text.clone_into(&mut self.seen.lock().unwrap());
         let config = Config::parse(&text, self.file.parent().unwrap()).unwrap();
@@ -62,6 +72,7 @@ struct World {
     provider: Provider,
     directory: tempfile::TempDir,
     reload: Arc<TestReload>,
+    meddler: Arc<Meddler>,
 }
 
 impl World {
@@ -83,7 +94,9 @@ impl World {
         let file = directory.path().join("sealgate.toml");
         let mut config = Config::parse(&text, directory.path()).unwrap();
         config.file = Some(file.clone());
-        let provider = provider().await;
+        let (provider, meddler) = Provider::meddled_with(ON).await;
+        give(&provider, provider.anna.sub, Some(Role::Admin)).await;
+        give(&provider, provider.ben.sub, Some(Role::Developer)).await;
         let sealgate = Arc::new(provider.sealgate.with(config.clone()));
         let provider = Provider { sealgate, ..provider };
         let reload = Arc::new(TestReload {
@@ -91,10 +104,11 @@ impl World {
             running: config,
             refuses: AtomicBool::default(),
             count: AtomicUsize::default(),
+            demotes: Mutex::default(),
             seen: Mutex::default(),
         });
         provider.sealgate.reload.set(&(Arc::clone(&reload) as Arc<dyn Reload>));
-        Self { provider, directory, reload }
+        Self { provider, directory, reload, meddler }
     }
 
     fn path(&self) -> PathBuf {
@@ -441,5 +455,32 @@ async fn a_change_shows_no_secrets() {
         let preview = send(&anna, &page, &settings_of(&[("title", "T")])).await;
         anna.submit(&preview, &[("sure", "yes")]).await;
         assert!(world.text().contains("s3cret") && world.text().contains("title = \"T\""), "{}", world.text());
+    }
+}
+
+/// The role ends after the form was accepted: before the file is saved, or before the reload.
+#[tokio::test]
+async fn a_user_who_loses_the_role_meanwhile_changes_no_application() {
+    let world = World::new().await;
+    for before_save in [true, false] {
+        give(&world.provider, world.provider.anna.sub, Some(Role::Admin)).await;
+        let anna = signed_in(&world.provider, ANNA).await;
+        let page = anna.get(EDIT).await;
+        let preview = send(&anna, &page, &settings_of(&[("title", "Mine")])).await;
+        assert!(is_preview(&preview), "{preview:?}");
+        let save = anna.submit_only(&preview, &[("sure", "yes")]);
+        let refused = if before_save {
+            let stop = world.meddler.stop(At::AfterCommit, b'S');
+            let demotion = give(&world.provider, world.provider.anna.sub, None);
+            tokio::join!(save, stop.meanwhile(demotion)).0
+        } else {
+            let store = (*world.provider.sealgate.store).clone();
+            *world.reload.demotes.lock().unwrap() = Some((world.provider.anna.sub, store));
+            save.await
+        };
+        assert_eq!((refused.status, world.reloads()), (403, 0), "{before_save}: {refused:?}");
+        assert_eq!(world.text(), APPS, "{before_save}");
+        let previous = world.directory.path().join("applications.toml.previous");
+        assert!(!before_save || !previous.exists(), "nothing was written");
     }
 }

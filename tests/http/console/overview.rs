@@ -59,3 +59,39 @@ async fn the_overview_names_what_needs_attention() {
     let page = anna.get("/console").await;
     assert!(page.text().contains("the token &#60;refuses&#62;"), "{page:?}");
 }
+
+#[tokio::test]
+async fn the_overview_names_conditions_that_a_task_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = open.local_addr().unwrap().port();
+    let mail = format!("[mail]\nhost = \"127.0.0.1\"\nport = {port}\ntls = \"none\"\nfrom = \"id@example.test\"\n");
+    let provider = provider_with(&format!("sign_in_seconds = 86400\n{mail}")).await;
+    // The file of the configuration, which other users may change.
+    let mut config = (*provider.sealgate.config).clone();
+    let file = directory.path().join("sealgate.toml");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    config.file = Some(file.clone());
+    let sealgate = provider.sealgate.with(config);
+    sealgate.in_effect.store(std::sync::Arc::clone(&sealgate.config));
+    let provider = Provider { sealgate: std::sync::Arc::new(sealgate), ..provider };
+    let anna = signed_in(&provider, ANNA).await;
+    // The first page starts the task, and does not wait for it.
+    let exposed = format!("Other users of the machine have access to <code>{}</code>", file.display());
+    let page = overview_with(&provider, &anna, &exposed).await;
+    assert!(!page.text().contains("accepts no connections"), "{page:?}");
+    drop(open);
+    overview_with(&provider, &anna, &format!("<code>127.0.0.1:{port}</code> accepts no connections")).await;
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let mut page = anna.get("/console").await;
+    for _ in 0..100 {
+        if !page.text().contains(&exposed) {
+            break;
+        }
+        provider.wait(61);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        page = anna.get("/console").await;
+    }
+    assert!(!page.text().contains(&exposed), "{page:?}");
+}

@@ -73,7 +73,7 @@ const BULK: &str = "/console/users/bulk";
 /// The application is in the configuration file, so administrators get 404.
 const EDIT_APP: &str = "/console/apps/wiki/edit";
 
-const ACTIONS: [ActionRow; 61] = [
+const ACTIONS: [ActionRow; 65] = [
     ("AddUser", "/console/users/new", &[("email", ""), ("name", "")], OF_USERS),
     ("User::Save", USER, &[("action", "save"), ("groups", "students"), ("shown_groups", "students")], OF_USERS),
     ("User::SaveProfile", USER, &[("action", "save-profile"), ("name", ""), ("email", "")], OF_USERS),
@@ -126,6 +126,8 @@ const ACTIONS: [ActionRow; 61] = [
     ("Client::EndGrant", CLIENT, &[("grant", "x")], ADMINISTRATOR),
     ("Client::EndGrants", CLIENT, &[("action", "end-grants")], ADMINISTRATOR),
     ("Client::Delete", CLIENT, &[("action", "delete")], OF_CLIENTS),
+    ("ClientLogo::Set", "/console/clients/c1/logo", &[("action", "set")], OF_CLIENTS),
+    ("ClientLogo::Remove", "/console/clients/c1/logo", &[("action", "remove")], OF_CLIENTS),
     ("ClientTest::SwitchOn", "/console/try/c1", &[("action", "switch-on")], OF_CLIENTS),
     ("ClientTest::SwitchOff", "/console/try/c1", &[("action", "switch-off")], OF_CLIENTS),
     ("ClientTest::Start", "/console/try/c1", &[("action", "start")], OF_CLIENTS),
@@ -144,6 +146,13 @@ const ACTIONS: [ActionRow; 61] = [
     ("AddApp", "/console/new-app", &[("host", ""), ("sure", "yes")], ADMINISTRATOR),
     ("ApiToken::Create", "/console/api-tokens", &[("action", "create"), ("name", ""), ("days", "90")], ADMINISTRATOR),
     ("ApiToken::Remove", "/console/api-tokens", &[("action", "remove"), ("id", "x")], ADMINISTRATOR),
+    (
+        "RegistrationToken::Create",
+        "/console/registration-tokens",
+        &[("action", "create"), ("name", ""), ("days", "1"), ("registrations", "1")],
+        ADMINISTRATOR,
+    ),
+    ("RegistrationToken::Revoke", "/console/registration-tokens", &[("action", "revoke"), ("id", "x")], ADMINISTRATOR),
     ("CheckNewApp", "/console/new-app", &[("host", "")], ADMINISTRATOR),
 ];
 
@@ -151,7 +160,7 @@ const ACTIONS: [ActionRow; 61] = [
 const CHECK: ActionRow = ("CheckAccess", "/console/check", &[("url", "")], READERS);
 
 /// Name of a page, path, and the roles that may open it.
-const PAGES: [(&str, &str, &[&str]); 30] = [
+const PAGES: [(&str, &str, &[&str]); 31] = [
     ("Overview", "/console", &["auditor", "manager", "developer", "administrator"]),
     ("Clients", "/console/clients", &["auditor", "developer", "administrator"]),
     ("NewClient", "/console/clients/new", OF_CLIENTS),
@@ -180,6 +189,7 @@ const PAGES: [(&str, &str, &[&str]); 30] = [
     ("CheckAccess", "/console/check", READERS),
     ("Settings", "/console/settings", READERS),
     ("ApiTokens", "/console/api-tokens", READERS),
+    ("RegistrationTokens", "/console/registration-tokens", READERS),
     ("Audit", "/console/audit", READERS),
     ("AuditExport", "/console/audit/export?format=csv", READERS),
 ];

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use sealgate_config::Config;
 use sealgate_core::reload::{PendingReload, Reload, ReloadFault, ReloadRequest};
+use sealgate_store::Store;
 
 use super::*;
 
@@ -19,6 +20,8 @@ struct TestReload {
     /// Sections that the file has in addition, or the errors of the file.
     file: Mutex<Result<String, Vec<String>>>,
     reloads: AtomicUsize,
+    /// User who loses the role while the file is read.
+    demotes: Mutex<Option<(Subject, Store)>>,
     events: Mutex<Vec<AuditEvent>>,
 }
 
@@ -32,16 +35,21 @@ impl TestReload {
 impl Reload for TestReload {
     async fn reload(&self, request: Option<ReloadRequest>) -> Result<Vec<String>, ReloadFault> {
         let pending = self.pending().await.map_err(ReloadFault::Refused)?;
-        let ReloadRequest { event, fingerprint } = request.unwrap();
-        if fingerprint != pending.config.fingerprint() {
+        let request = request.unwrap();
+        if request.fingerprint() != pending.config.fingerprint() {
             return Err(ReloadFault::ChangedMeanwhile);
         }
+        let event = request.permitted().await?;
         self.reloads.fetch_add(1, Ordering::Relaxed);
         self.events.lock().unwrap().push(event);
         Ok(pending.difference.reloadable)
     }
 
     async fn pending(&self) -> Result<PendingReload, Vec<String>> {
+        let demoted = self.demotes.lock().unwrap().take();
+        if let Some((user, store)) = demoted {
+            store.change_user(user, |user| user.roles.clear()).await.unwrap();
+        }
         let sections = self.file.lock().unwrap().clone()?;
         let config = Config::parse(&support::settings(&format!("{ON}\n{sections}")), Path::new("/nowhere")).unwrap();
         let difference = self.running.difference(&config);
@@ -60,6 +68,7 @@ async fn reloading() -> (Provider, Arc<TestReload>) {
         running: Arc::clone(&provider.sealgate.config),
         file: Mutex::new(Ok(String::new())),
         reloads: AtomicUsize::new(0),
+        demotes: Mutex::default(),
         events: Mutex::default(),
     });
     provider.sealgate.reload.set(&(Arc::clone(&reload) as Arc<dyn Reload>));
@@ -205,4 +214,16 @@ async fn a_reload_applies_only_the_content_that_was_confirmed() {
     let page = anna.submit(&again, &[("sure", "yes")]).await;
     assert!(page.text().contains("The configuration was reloaded."), "{page:?}");
     assert_eq!(reload.reloads.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_user_who_loses_the_role_while_the_file_is_read_reloads_nothing() {
+    let (provider, reload) = reloading().await;
+    let anna = signed_in(&provider, ANNA).await;
+    reload.write("[rate_limits]\ntoken = 7\n");
+    let plan = press_only(&anna, PAGE, &RELOAD).await;
+    assert!(is_confirmation(&plan), "{plan:?}");
+    *reload.demotes.lock().unwrap() = Some((provider.anna.sub, (*provider.sealgate.store).clone()));
+    let refused = anna.submit_only(&plan, &[("sure", "yes")]).await;
+    assert_eq!((refused.status, reload.reloads.load(Ordering::Relaxed)), (403, 0), "{refused:?}");
 }

@@ -190,9 +190,12 @@ async fn the_list_shows_changes_of_another_node() {
     assert_eq!(list(&anna, "?state=disabled").await, ["ben"]);
     let cem = person(&provider, 1, "cem", "Cem");
     assert_eq!(other.store.add_user(&cem).await.unwrap(), AddOutcome::Added);
-    while list(&anna, "?find=cem").await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let waited = tokio::time::timeout(Duration::from_secs(30), async {
+        while list(&anna, "?find=cem").await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    waited.await.unwrap();
     assert!(other.store.delete_user(cem.sub, provider.clock.now()).await.unwrap());
     assert!(list(&anna, "?find=cem").await.is_empty());
 }

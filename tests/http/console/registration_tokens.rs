@@ -1,0 +1,113 @@
+//! Tests the page of initial access tokens, which register clients.
+
+use super::*;
+
+const PAGE: &str = "/console/registration-tokens";
+const NEW: [(&str, &str); 4] = [("action", "create"), ("name", "CI runners"), ("days", "7"), ("registrations", "5")];
+
+/// Registers a client over HTTP. Returns the response.
+async fn register_over_http(provider: &Provider, token: &str) -> Reply {
+    let authorization = format!("Bearer {token}");
+    let headers = [("content-type", "application/json"), ("authorization", authorization.as_str())];
+    let metadata = format!("{{\"client_name\":\"Runner\",\"redirect_uris\":[\"{REDIRECT_URI}\"]}}");
+    provider.request("POST", "/oauth/register", &headers, &metadata).await
+}
+
+/// Creates a token for this number of clients. Returns the page that shows it, and the token.
+async fn create(browser: &Browser<'_>, registrations: &str) -> (Reply, String) {
+    let mut fields: [(&str, &str); 4] = NEW;
+    fields[3].1 = registrations;
+    let question = press_only(browser, PAGE, &fields).await;
+    assert!(is_confirmation(&question) && question.text().contains("CI runners"), "{question:?}");
+    let page = browser.submit(&question, &[("sure", "yes")]).await;
+    let token = element(&page, "new-token").unwrap();
+    (question, token)
+}
+
+async fn events(provider: &Provider, kind: AuditKind) -> Vec<AuditEvent> {
+    let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
+    let page = provider.sealgate.store.audit_page(&filter, None, 10).await.unwrap();
+    page.records.into_iter().map(|record| record.event).collect()
+}
+
+#[tokio::test]
+async fn a_token_registers_clients_until_it_is_used_up() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    assert!(anna.get(PAGE).await.text().contains("There are no registration tokens."));
+    let (question, token) = create(&anna, "5").await;
+    // Neither a second submission nor a reload shows or creates another one.
+    let again = anna.submit(&question, &[("sure", "yes")]).await;
+    assert!(element(&again, "new-token").is_none() && !again.text().contains(&token), "{again:?}");
+    let [stored] = &provider.sealgate.store.registration_tokens().await.unwrap()[..] else { panic!("one token") };
+    let id = stored.id().to_string();
+    assert_eq!((stored.creator, stored.left()), (Some(provider.anna.sub), 5));
+    assert_eq!(stored.expires_at, provider.clock.now().plus(Duration::from_hours(7 * 24)));
+    let mut last = String::new();
+    for _ in 0..5 {
+        let reply = register_over_http(&provider, &token).await;
+        assert_eq!(reply.status, 201, "{reply:?}");
+        last = reply.json()["client_id"].as_str().unwrap().to_owned();
+    }
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    let page = anna.get(PAGE).await;
+    assert!(page.text().contains("5 of 5 clients registered") && page.text().contains("Used up"), "{page:?}");
+    assert!(page.text().contains(&format!("href=\"/console/clients/{last}\"")), "{page:?}");
+    assert!(!page.text().contains(&token));
+    let created = &events(&provider, AuditKind::RegistrationTokenCreated).await[0];
+    assert_eq!(created.actor, Actor::Administrator(provider.anna.sub));
+    assert_eq!(created.detail.as_deref(), Some(format!("{id}; clients 5; until 2027-01-22T08:00:00Z").as_str()));
+    let registered = &events(&provider, AuditKind::ClientRegistered).await[0];
+    assert_eq!(registered.detail.as_deref(), Some(format!("registration token {id}").as_str()));
+}
+
+#[tokio::test]
+async fn a_revoked_token_registers_no_client_and_its_clients_stay() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (_, token) = create(&anna, "20").await;
+    let client = register_over_http(&provider, &token).await.json()["client_id"].as_str().unwrap().to_owned();
+    let id = provider.sealgate.store.registration_tokens().await.unwrap()[0].id().to_string();
+    let question = press_only(&anna, PAGE, &[("action", "revoke"), ("id", &id)]).await;
+    assert!(is_confirmation(&question) && question.text().contains("CI runners"), "{question:?}");
+    assert_eq!(register_over_http(&provider, &token).await.status, 201, "it is not revoked yet");
+    let reply = anna.submit_only(&question, &[("sure", "yes")]).await;
+    assert_eq!(reply.status, 303);
+    assert!(anna.follow(reply).await.text().contains("The token was revoked."));
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    assert!(stored(&provider, &client).await.is_some());
+    assert_eq!(events(&provider, AuditKind::RegistrationTokenRevoked).await[0].detail, Some(id));
+    // The same form again finds nothing, and an expired token is not listed.
+    assert_eq!(anna.submit(&question, &[("sure", "yes")]).await.status, 200);
+    create(&anna, "1").await;
+    provider.wait(7 * 24 * 3600);
+    let anna = signed_in(&provider, ANNA).await;
+    assert!(anna.get(PAGE).await.text().contains("There are no registration tokens."));
+}
+
+#[tokio::test]
+async fn a_token_needs_a_recent_sign_in_and_valid_fields() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = press_only(&anna, PAGE, &[("action", "create"), ("days", "1"), ("registrations", "1")]).await;
+    assert!(page.text().contains("id=\"name-wrong\""), "{page:?}");
+    for (field, value) in [("days", "400"), ("registrations", "7"), ("registrations", "")] {
+        let mut fields = NEW;
+        fields.iter_mut().filter(|(name, _)| *name == field).for_each(|(_, old)| *old = value);
+        assert_eq!(press_only(&anna, PAGE, &fields).await.status, 400, "{field}");
+    }
+    let question = press_only(&anna, PAGE, &NEW).await;
+    provider.wait(5 * 60 + 1);
+    assert_login(&anna.submit(&question, &[("sure", "yes")]).await);
+    assert_eq!(provider.sealgate.store.registration_tokens().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_page_says_when_tokens_are_not_accepted() {
+    for (mode, is_off) in [("token", false), ("off", true), ("open", true)] {
+        let provider = provider_with(&format!("[registration]\nmode = \"{mode}\"")).await;
+        let anna = signed_in(&provider, ANNA).await;
+        assert_eq!(anna.get(PAGE).await.text().contains("registration-mode"), is_off, "{mode}");
+        assert!(anna.get("/console/clients").await.text().contains(&format!("href=\"{PAGE}\"")));
+    }
+}
