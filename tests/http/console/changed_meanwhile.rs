@@ -286,8 +286,8 @@ async fn the_audit_log_names_groups_and_roles() {
     let path = page_of(provider.ben.sub);
     press(&anna, &path, &[("action", "save"), ("groups", "staff\nmuhasebe"), ("role_admin", "yes")]).await;
     let expected = "role added admin, role removed developer, group added muhasebe, group added staff";
-    // A new role ends all access.
-    assert_eq!(details(&provider, AuditKind::UserChanged).await, [format!("{expected}, sessions 0 grants 0")]);
+    assert_eq!(details(&provider, AuditKind::UserChanged).await, [expected]);
+    assert_eq!(details(&provider, AuditKind::UserRevoked).await, ["sessions 0 grants 0"]);
     let page = anna.get("/console/audit").await;
     assert!(page.text().contains("added to the group <bdi>staff</bdi>"), "{page:?}");
     assert!(page.text().contains("lost the role Developer"), "{page:?}");
