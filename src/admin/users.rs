@@ -220,16 +220,15 @@ pub(super) async fn edit(
         None
     };
     let fields = changed_fields(&replaced, &user).into_iter().map(str::to_owned);
-    let fields = fields.chain(membership_changes(&replaced, &user));
-    let fields: Vec<String> = fields.chain(ended.map(|ended| ended.to_string())).collect();
+    let fields: Vec<String> = fields.chain(membership_changes(&replaced, &user)).collect();
     if !fields.is_empty() {
         let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
         context.record(event.with_detail(fields.join(", "))).await;
     }
-    Ok(match ended {
-        Some(ended) => with_ended(user, ended),
-        None => UserAnswer::from(user).into(),
-    })
+    let Some(ended) = ended else { return Ok(UserAnswer::from(user).into()) };
+    let event = context.event(AuditKind::UserRevoked).for_subject(user.sub);
+    context.record(event.with_detail(ended.to_string())).await;
+    Ok(with_ended(user, ended))
 }
 
 /// Removes all links of the account. The previous mailbox must not be able to undo an

@@ -287,6 +287,7 @@ async fn the_audit_log_names_groups_and_roles() {
     press(&anna, &path, &[("action", "save"), ("groups", "staff\nmuhasebe"), ("role_admin", "yes")]).await;
     let expected = "role added admin, role removed developer, group added muhasebe, group added staff";
     assert_eq!(details(&provider, AuditKind::UserChanged).await, [expected]);
+    assert_eq!(details(&provider, AuditKind::UserRevoked).await, ["sessions 0 grants 0"]);
     let page = anna.get("/console/audit").await;
     assert!(page.text().contains("added to the group <bdi>staff</bdi>"), "{page:?}");
     assert!(page.text().contains("lost the role Developer"), "{page:?}");

@@ -23,7 +23,7 @@ async fn user(provider: &Provider, email: &str) -> Option<User> {
 fn addresses(file: &Reply, format: &str) -> Vec<String> {
     if format == "csv" {
         let rows = file.text().lines().skip(1);
-        return rows.map(|row| row.split(',').nth(1).unwrap().to_owned()).collect();
+        return rows.map(|row| row.split(',').nth(1).unwrap().trim_matches('"').to_owned()).collect();
     }
     let rows = file.text().lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     rows.map(|row| row["email"].as_str().unwrap().to_owned()).collect()
