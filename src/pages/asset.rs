@@ -39,8 +39,8 @@ impl Asset {
         Self { bytes, media_type, version }
     }
 
-    pub(super) fn stylesheet(area: Area, accent: Option<Accent>) -> Self {
-        let css = minified_css(&rules_of(area)) + &accent.map(colours).unwrap_or_default();
+    pub(super) fn stylesheet(pages: Stylesheet, accent: Option<Accent>) -> Self {
+        let css = minified_css(&rules_of(pages)) + &accent.map(colours).unwrap_or_default();
         Self::new(css.into(), "text/css; charset=utf-8")
     }
 
@@ -66,16 +66,16 @@ impl Asset {
 
 /// Pages that share a stylesheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Area {
+pub(super) enum Stylesheet {
     Account,
     Console,
 }
 
 /// Returns the rules of the stylesheet that apply to these pages.
-fn rules_of(area: Area) -> String {
+fn rules_of(pages: Stylesheet) -> String {
     let (common, rest) = STYLESHEET.split_once("/* [account]").unwrap_or((STYLESHEET, ""));
     let (account, console) = rest.split_once("/* [console]").unwrap_or((rest, ""));
-    let own = if area == Area::Console { console } else { account };
+    let own = if pages == Stylesheet::Console { console } else { account };
     format!("{common}/*{own}")
 }
 
@@ -151,7 +151,7 @@ mod tests {
             "if (b) {\nd(\"// e\"); // f\n}\n"
         );
         let signs = |text: &str, sign| text.matches(sign).count();
-        for area in [Area::Account, Area::Console] {
+        for area in [Stylesheet::Account, Stylesheet::Console] {
             let (source, css) = (rules_of(area), minified_css(&rules_of(area)));
             assert!(!css.contains("/*") && !css.contains("*/"));
             for sign in ["{", "}"] {
@@ -160,7 +160,7 @@ mod tests {
             assert!(css.len() < source.len() * 9 / 10);
             assert_eq!(
                 (css.contains(".card{"), css.contains(".sections a{")),
-                (area != Area::Console, area == Area::Console)
+                (area != Stylesheet::Console, area == Stylesheet::Console)
             );
         }
         for source in [SCRIPT, KEYS_SCRIPT] {

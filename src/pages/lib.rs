@@ -43,8 +43,8 @@ pub use account::{
 pub use address::{
     AddressPage, AddressProblem, NewAddressPage, NewAddressProblem, UndoOutcome, UndoPage, UndonePage, WaitingCode,
 };
-use asset::Area;
 pub use asset::Asset;
+use asset::Stylesheet;
 pub use asset::{KEYS_SCRIPT, RETURN_SCRIPT, SCRIPT, STYLESHEET};
 pub use create_account::CredentialChoice;
 pub use create_account::InvitationPage;
@@ -108,8 +108,8 @@ impl Pages {
         Self {
             operator: settings.operator.clone(),
             default_language: settings.default_language,
-            stylesheet: Asset::stylesheet(Area::Account, settings.accent),
-            console_stylesheet: Asset::stylesheet(Area::Console, settings.accent),
+            stylesheet: Asset::stylesheet(Stylesheet::Account, settings.accent),
+            console_stylesheet: Asset::stylesheet(Stylesheet::Console, settings.accent),
             script: Asset::script(SCRIPT),
             keys_script: Asset::script(KEYS_SCRIPT),
             return_script: Asset::script(RETURN_SCRIPT),

@@ -123,7 +123,7 @@ pub struct ProviderRoute {
     /// Whether CORS requests are allowed. Credentials never are.
     cors: bool,
     /// Rate limit charged by address before the endpoint runs. `None` if the endpoint itself
-    /// charges by client or token.
+    /// charges by client or token, or is a [`file`].
     charged: Option<Bucket>,
     /// Maximum size of the request body, in bytes.
     body: usize,
@@ -179,12 +179,12 @@ const ROUTES: &[ProviderRoute] = &[
     page("/oauth/logout",                           Endpoint::Logout,       "logout",       GET_POST, Bucket::Logout),
     page("/oauth/logout/confirm",                   Endpoint::ConfirmLogout, "confirm_logout", GET_POST, Bucket::Pages),
     page("/oauth/signed-out",                       Endpoint::SignedOut,    "signed_out",   GET,      Bucket::Pages),
-    page("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet",   GET,      Bucket::Pages),
-    page("/oauth/console.css",                      Endpoint::ConsoleStylesheet, "stylesheet", GET,   Bucket::Pages),
-    page("/oauth/script.js",                        Endpoint::Script,       "script",       GET,      Bucket::Pages),
-    page("/oauth/keys.js",                          Endpoint::KeysScript,   "script",       GET,      Bucket::Pages),
-    page("/oauth/return.js",                        Endpoint::ReturnScript, "script",       GET,      Bucket::Pages),
-    page("/oauth/logo",                             Endpoint::Logo,         "logo",         GET,      Bucket::Pages),
+    file("/oauth/style.css",                        Endpoint::Stylesheet,   "stylesheet"),
+    file("/oauth/console.css",                      Endpoint::ConsoleStylesheet, "stylesheet"),
+    file("/oauth/script.js",                        Endpoint::Script,       "script"),
+    file("/oauth/keys.js",                          Endpoint::KeysScript,   "script"),
+    file("/oauth/return.js",                        Endpoint::ReturnScript, "script"),
+    file("/oauth/logo",                             Endpoint::Logo,         "logo"),
     page("/oauth/icons/*",                          Endpoint::Icon,         "icon",         GET,      Bucket::Pages),
     page("/oauth/client-logos/*",                   Endpoint::ClientLogo,   "client_logo",  GET,      Bucket::Pages),
     page("/",                       Endpoint::Home,                           "home",       GET,      Bucket::Pages),
@@ -283,6 +283,12 @@ const fn metadata(
     methods: &'static [Method],
 ) -> ProviderRoute {
     ProviderRoute { body: MAX_METADATA_BYTES, ..json(path, endpoint, name, methods, Some(Bucket::Register)) }
+}
+
+/// A file in memory, the same for every user. No limit counts it: a refusal would cost as much, and an office
+/// behind one address requests the files of many first visits at the same time.
+const fn file(path: &'static str, endpoint: Endpoint, name: &'static str) -> ProviderRoute {
+    ProviderRoute { charged: None, ..page(path, endpoint, name, GET, Bucket::Pages) }
 }
 
 const fn page(

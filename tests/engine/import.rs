@@ -10,6 +10,7 @@ use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::scope::Scope;
 use sealgate_domain::secret::{SecretHash, base64url};
 use sealgate_domain::session::{Session, SessionId, SignIn};
+use sealgate_domain::source::SourceName;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
 use sealgate_domain::username::Username;
@@ -73,6 +74,7 @@ async fn filled() -> (Store, Arc<MemoryEngine>) {
     assert_eq!(store.add_client(&client("wiki")).await.unwrap(), AddOutcome::Added);
     store.begin_session(&session()).await.unwrap();
     store.revoke_token("t", LATER).await.unwrap();
+    store.use_logout_token(&SourceName::parse("corporate").unwrap(), "logout", LATER).await.unwrap();
     let token = RegistrationToken::new(SecretHash::for_secret(b"initial"), NOW, LATER);
     assert!(store.add_registration_token(&token).await.unwrap());
     let event = AuditEvent::new(NOW, AuditKind::UserCreated, Actor::Operator).for_subject(anna());

@@ -44,12 +44,12 @@ const MAX_DETAIL_BYTES: usize = 300;
 
 /// Format of an exported file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExportFormat {
+pub(super) enum FileFormat {
     Csv,
     Ndjson,
 }
 
-impl ExportFormat {
+impl FileFormat {
     /// Parses the name in queries.
     pub(super) fn parse(name: &str) -> Option<Self> {
         [Self::Csv, Self::Ndjson].into_iter().find(|format| format.extension() == name)
@@ -76,7 +76,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
     let query = ctx.query()?;
-    let format = query.one("format")?.and_then(ExportFormat::parse);
+    let format = query.one("format")?.and_then(FileFormat::parse);
     let format = format.ok_or(Failure::page(Problem::InvalidRequest))?;
     let typed = AuditInput::read(&query)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
@@ -120,7 +120,7 @@ struct Export {
     store: Store,
     session: SessionId,
     user: Subject,
-    format: ExportFormat,
+    format: FileFormat,
     /// `None` if no event can match.
     filter: Option<AuditFilter>,
     _place: ExportPlace,
@@ -142,7 +142,7 @@ impl Export {
     /// Sends all events. Returns whether the file is complete.
     async fn send(&self, sender: &BodySender) -> Result<bool, StoreError> {
         let mut part = Vec::new();
-        if self.format == ExportFormat::Csv {
+        if self.format == FileFormat::Csv {
             // Writing to memory does not fail.
             let _ = audit::write_header(&mut part);
         }
@@ -155,8 +155,8 @@ impl Export {
             let page = self.store.audit_page(filter, after, EVENTS_PER_PART).await?;
             for event in page.records.into_iter().map(EventAnswer::from) {
                 let _ = match self.format {
-                    ExportFormat::Csv => audit::write_row(&mut part, &event),
-                    ExportFormat::Ndjson => audit::write_line(&mut part, &event),
+                    FileFormat::Csv => audit::write_row(&mut part, &event),
+                    FileFormat::Ndjson => audit::write_line(&mut part, &event),
                 };
             }
             if !part.is_empty() && !deliver(sender, std::mem::take(&mut part)).await {

@@ -10,7 +10,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{Method, StatusCode};
 use tokio::time::timeout;
 
-use crate::console::audit_export::{ExportFormat, PART_TIMEOUT, deliver, signed_in_user};
+use crate::console::audit_export::{FileFormat, PART_TIMEOUT, deliver, signed_in_user};
 use crate::console::{ConsoleUser, confirmation, user_list};
 use sealgate_admin::answer::UserAnswer;
 use sealgate_admin::users_file;
@@ -38,7 +38,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
         return Err(Failure::json(StatusCode::FORBIDDEN, navigation::PRELOAD_REFUSAL));
     }
     confirmation::require_recent(ctx, user_list::PAGE).await?;
-    let format = ctx.query()?.one("format")?.and_then(ExportFormat::parse);
+    let format = ctx.query()?.one("format")?.and_then(FileFormat::parse);
     let format = format.ok_or(Failure::page(Problem::InvalidRequest))?;
     let file = format!("attachment; filename=\"users.{}\"", format.extension());
     let response =
@@ -74,7 +74,7 @@ struct Export {
     store: Store,
     session: SessionId,
     user: Subject,
-    format: ExportFormat,
+    format: FileFormat,
     _place: ExportPlace,
 }
 
@@ -94,7 +94,7 @@ impl Export {
     /// Sends all users. Returns whether the file is complete.
     async fn send(&self, sender: &BodySender) -> Result<bool, StoreError> {
         let mut part = Vec::new();
-        if self.format == ExportFormat::Csv {
+        if self.format == FileFormat::Csv {
             // Writing to memory does not fail.
             let _ = users_file::write_header(&mut part);
         }
@@ -109,8 +109,8 @@ impl Export {
             after = users.last().map(|user| user.sub);
             for user in users.into_iter().filter(|user| is_exported(user)).map(UserAnswer::from) {
                 let _ = match self.format {
-                    ExportFormat::Csv => users_file::write_row(&mut part, &user),
-                    ExportFormat::Ndjson => users_file::write_line(&mut part, &user),
+                    FileFormat::Csv => users_file::write_row(&mut part, &user),
+                    FileFormat::Ndjson => users_file::write_line(&mut part, &user),
                 };
             }
             if !part.is_empty() && !deliver(sender, std::mem::take(&mut part)).await {

@@ -25,6 +25,7 @@ async fn create(browser: &Browser<'_>, registrations: &str) -> (Reply, String) {
 }
 
 async fn events(provider: &Provider, kind: AuditKind) -> Vec<AuditEvent> {
+    provider.sealgate.audit.write(&provider.sealgate.store).await.unwrap();
     let filter = AuditFilter { kinds: vec![kind], ..AuditFilter::default() };
     let page = provider.sealgate.store.audit_page(&filter, None, 10).await.unwrap();
     page.records.into_iter().map(|record| record.event).collect()
