@@ -64,7 +64,7 @@ async fn a_role_ends_links_and_sessions_and_the_confirmation_lists_what_stays() 
     assert_eq!((page.status, school.user(school.mia).await.roles), (200, [Role::Auditor].into()));
     assert!(!works(&school, &link).await);
     assert_login(&mia.open("/account").await);
-    let log = anna.get("/console/audit?kind=user_revoked").await;
+    let log = anna.get("/console/audit?kind=person_revoked").await;
     assert!(log.text().contains("mia@example.test"), "{log:?}");
     // A change that gives no further right ends nothing.
     let mia = signed_in(&school.provider, "mia@example.test").await;
