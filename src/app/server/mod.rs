@@ -234,17 +234,10 @@ impl Server {
         let probe = Arc::new(Probe::new(connectors, pings, Arc::clone(&parts.health)));
         server.add_service(http_service);
         if !redirecting.is_empty() {
-            let front =
-                Arc::new(Redirect { snapshots: Arc::clone(&snapshots), challenges: Arc::clone(&parts.challenges) });
-            let redirect = Proxy {
-                // Browsers must ignore `Strict-Transport-Security` over plain HTTP.
-                transport_security: None,
-                ..proxy(&parts, Snapshots::new(Snapshot { front, apps: Arc::new([]) }), Arc::default())
-            };
             server.add_service(HttpService::new(
                 "redirect",
                 Threads::ONE,
-                severable(redirect),
+                severable(redirecting_proxy(&parts, &snapshots)),
                 redirecting,
                 limits(&parts.server),
                 Arc::clone(&quota),
@@ -270,16 +263,7 @@ impl Server {
             ));
         }
         drop(channels);
-        let mut tasks = parts.background;
-        let set = Arc::clone(&snapshots);
-        tasks.push(Background::new("open exchanges", |stop| watch_long_lived(long_lived, set, stop)));
-        if let Some(tls) = tls {
-            let set = Arc::clone(&snapshots);
-            tasks.push(Background::new("certificates", |stop| {
-                watch_tls(tls, move |served| set.current().front.certificates(served), stop)
-            }));
-        }
-        tasks.push(Background::new("upstreams", |stop| watch_upstreams(snapshots, stop)));
+        let tasks = with_watches(parts.background, &snapshots, long_lived, tls);
         server.add_service(BackgroundTasks { tasks, stop: stopping, done: Some(background_done) });
 
         let failure = Arc::new(Mutex::new(None));
@@ -302,6 +286,36 @@ impl Server {
         let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Returns the proxy of listeners that only redirect to HTTPS.
+fn redirecting_proxy(parts: &ServerParts, snapshots: &Arc<Snapshots>) -> Proxy {
+    let front = Arc::new(Redirect { snapshots: Arc::clone(snapshots), challenges: Arc::clone(&parts.challenges) });
+    Proxy {
+        // Browsers must ignore `Strict-Transport-Security` over plain HTTP.
+        transport_security: None,
+        ..proxy(parts, Snapshots::new(Snapshot { front, apps: Arc::new([]) }), Arc::default())
+    }
+}
+
+/// Adds the tasks that watch open exchanges, certificates and upstream servers.
+fn with_watches(
+    mut tasks: Vec<Background>,
+    snapshots: &Arc<Snapshots>,
+    long_lived: Arc<LongLived>,
+    tls: Option<Arc<Tls>>,
+) -> Vec<Background> {
+    let set = Arc::clone(snapshots);
+    tasks.push(Background::new("open exchanges", |stop| watch_long_lived(long_lived, set, stop)));
+    if let Some(tls) = tls {
+        let set = Arc::clone(snapshots);
+        tasks.push(Background::new("certificates", |stop| {
+            watch_tls(tls, move |served| set.current().front.certificates(served), stop)
+        }));
+    }
+    let set = Arc::clone(snapshots);
+    tasks.push(Background::new("upstreams", |stop| watch_upstreams(set, stop)));
+    tasks
 }
 
 fn pingora_config(threads: usize, pool: usize, blocking: usize) -> ServerConf {

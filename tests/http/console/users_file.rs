@@ -143,8 +143,7 @@ async fn a_list_with_a_fault_imports_nobody() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;
     let wrong = "email,name,state\nayse@example.test,Ayşe,\nben@example.test,Ben,\nx,X,\nc@example.test,C,off\n";
-    let many =
-        "email,name\n".to_owned() + &(0..1_001).map(|number| format!("u{number}@example.test,U\n")).collect::<String>();
+    let many = (0..1_001).fold("email,name\n".to_owned(), |file, number| file + &format!("u{number}@example.test,U\n"));
     for (csv, faults) in [
         (
             wrong,
