@@ -1,5 +1,5 @@
-//! Idle connections to an application with a low `max_requests`, which may have as many workers, each of
-//! which serves one connection.
+//! Idle connections to an application with a low `max_requests`. It may have as many workers, and each of
+//! them serves one connection.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -127,7 +127,7 @@ fn a_thread_closes_its_idle_connections_when_another_needs_the_permits() {
         client.send(b"GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(client.reply().status, 200);
     }
-    // Two requests of one thread need both workers, one of which serves the idle connection of the other
+    // Two requests of one thread need both workers. One worker serves the idle connection of the other
     // thread.
     for client in [&mut first, &mut second] {
         client.send(b"GET /both HTTP/1.1\r\nHost: a\r\n\r\n");
