@@ -2,23 +2,6 @@
 // no network.
 "use strict";
 
-// Read a file into a text field. The field of the file is hidden in the page, and works only with this script.
-for (const input of document.querySelectorAll("input[data-fills]")) {
-  const message = document.getElementById(input.getAttribute("aria-describedby"));
-  input.parentElement.hidden = false;
-  input.addEventListener("change", async () => {
-    const file = input.files[0];
-    if (!file) return;
-    try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      document.getElementById(input.dataset.fills).value = text;
-      message.textContent = "";
-    } catch {
-      message.textContent = message.dataset.wrong;
-    }
-  });
-}
-
 // Show the password. The button is hidden in the page, which also contains its label.
 for (const button of document.querySelectorAll("button[data-reveals]")) {
   const field = document.getElementById(button.dataset.reveals);

@@ -1913,7 +1913,7 @@ registration-token-name-hint = İstemcileri kaydeden program veya ekip.
 registration-token-number = Kaydedeceği istemci sayısı
 registration-token-revoke = İptal et
 # $name: name of the token
-registration-token-revoke-named = { $name } belirtecini iptal et
+registration-token-revoke-named = İptal et: { $name }
 confirm-registration-token-effect = Belirtece sahip her program bu sayıda istemci kaydedebilir. Kullanıcılar bu istemcilerde oturum açabilir; istemci, verilere yalnızca kullanıcının izniyle erişir. Belirteç size bir kez gösterilir.
 confirm-registration-token-title = Bu belirteç iptal edilsin mi?
 confirm-registration-token-revoke-effect = Belirteç artık istemci kaydetmez. Kaydettiği istemciler kalır.
