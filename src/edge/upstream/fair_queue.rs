@@ -464,7 +464,7 @@ mod tests {
             let queue = queue.clone();
             async move { queue.turn(Some(client(1))).await.is_some() }
         });
-        tokio::task::yield_now().await;
+        yield_now().await;
         drop(first);
         assert!(third.await.unwrap());
     }
@@ -538,7 +538,7 @@ mod tests {
                             let Some(turn) = queue.turn(Some(who)).await else { continue };
                             assert!(running.fetch_add(1, Ordering::SeqCst) < IN_ALL);
                             assert!(of_clients[number].fetch_add(1, Ordering::SeqCst) < PER_CLIENT);
-                            tokio::task::yield_now().await;
+                            yield_now().await;
                             of_clients[number].fetch_sub(1, Ordering::SeqCst);
                             running.fetch_sub(1, Ordering::SeqCst);
                             drop(turn);
