@@ -406,7 +406,10 @@ mod tests {
     fn the_next_request_of_an_address_uses_the_kept_place() {
         let quota = Quota::new(1000, 1000, 1000, Vec::new());
         drop(begin(&quota, "192.0.2.1", 500).unwrap());
-        let used = || (quota.usage().requests, quota.usage().heads);
+        let used = || {
+            let usage = quota.usage();
+            (usage.requests, usage.heads)
+        };
         assert_eq!(used(), (1, 500));
         let first = begin(&quota, "192.0.2.1", 200).unwrap();
         let second = begin(&quota, "192.0.2.1", 300).unwrap();
