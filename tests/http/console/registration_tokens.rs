@@ -40,6 +40,7 @@ async fn a_token_registers_clients_until_it_is_used_up() {
     // Neither a second submission nor a reload shows or creates another one.
     let again = anna.submit(&question, &[("sure", "yes")]).await;
     assert!(element(&again, "new-token").is_none() && !again.text().contains(&token), "{again:?}");
+    assert!(anna.get(PAGE).await.text().contains("0 of 5 clients registered"));
     let [stored] = &provider.sealgate.store.registration_tokens().await.unwrap()[..] else { panic!("one token") };
     let id = stored.id().to_string();
     assert_eq!((stored.creator, stored.left()), (Some(provider.anna.sub), 5));
