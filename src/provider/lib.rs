@@ -123,7 +123,7 @@ pub struct ProviderRoute {
     /// Whether CORS requests are allowed. Credentials never are.
     cors: bool,
     /// Rate limit charged by address before the endpoint runs. `None` if the endpoint itself
-    /// charges by client or token, or is a [`file`].
+    /// charges by client or token, or is a [`file()`].
     charged: Option<Bucket>,
     /// Maximum size of the request body, in bytes.
     body: usize,
