@@ -62,6 +62,7 @@ pub fn client(client_type: ClientType) -> Client {
         level: None,
         service: None,
         backchannel_logout: None,
+        logo: None,
         introspection: None,
         visible_groups: GroupFilter::default(),
         approval: None,
