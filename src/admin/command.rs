@@ -195,7 +195,7 @@ pub enum UserCommand {
         #[arg(skip)]
         after: Option<String>,
     },
-    /// List all users, or those that match all given filters
+    /// List all users, or the users that match every given filter
     List {
         /// Filter
         #[command(flatten)]

@@ -297,7 +297,7 @@ impl Metrics {
             sign_ins: counters("sealgate_sign_ins_total", "Sign-in attempts.", &["outcome"])?,
             client_assertions: counters(
                 "sealgate_client_assertions_total",
-                "Signed assertions with which clients authenticated (private_key_jwt), by result.",
+                "Signed assertions of clients (private_key_jwt), by result.",
                 &["outcome"],
             )?,
             self_registrations: counters(

@@ -107,7 +107,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// A single thread, for a service with few connections.
+    /// Only one thread, for a service with few connections.
     pub const ONE: Self = Self { workers: 0, shared: 1, blocking: 1 };
 }
 

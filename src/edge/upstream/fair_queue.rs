@@ -263,7 +263,7 @@ impl FairQueue {
         number
     }
 
-    /// Closes the idle connections, and those that become idle later.
+    /// Closes idle connections now, and other connections as soon as they become idle.
     pub(super) fn retire(&self) {
         // Threads keep nothing while a request waits.
         std::mem::forget(self.return_kept());

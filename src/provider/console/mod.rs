@@ -24,6 +24,7 @@ mod client_test;
 mod clients;
 mod confirmation;
 mod edit_app;
+mod export;
 mod form;
 mod groups;
 mod import_users;
