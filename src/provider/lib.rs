@@ -136,8 +136,9 @@ const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELE
 const API: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
 const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// Maximum size of the form with imported users, in bytes: 1,000 users with hashes, percent-encoded.
-const MAX_IMPORT_BYTES: usize = 1024 * 1024;
+/// Maximum size of the form with imported users, in bytes: 500 users with hashes, percent-encoded. Bodies
+/// are read before the sign-in is checked, so a larger one would let strangers use more memory.
+const MAX_IMPORT_BYTES: usize = 256 * 1024;
 const MAX_METADATA_BYTES: usize = 8 * 1024;
 
 #[rustfmt::skip]

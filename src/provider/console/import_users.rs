@@ -32,7 +32,7 @@ pub(super) const PAGE: &str = "/console/users/import";
 pub(super) const FIELD: &str = "csv";
 
 /// Maximum number of users in one form.
-const MAX_USERS: usize = 1_000;
+const MAX_USERS: usize = 500;
 
 /// Maximum number of users that the confirmation lists.
 const MAX_LISTED: usize = 100;
