@@ -1,24 +1,6 @@
 // Enhancements of some pages: security keys and passkeys, recovery codes, the fragment of the requested
-// URL, the redirect URIs of clients, and files of users. Pages of the console load it only for clients and
-// for the import of users.
+// URL, and the redirect URIs of clients. Pages of the console load it only for clients.
 "use strict";
-
-// Read a file into a text field. The field of the file is hidden in the page, and works only with this script.
-for (const input of document.querySelectorAll("input[data-fills]")) {
-  const message = document.getElementById(input.getAttribute("aria-describedby"));
-  input.parentElement.hidden = false;
-  input.addEventListener("change", async () => {
-    const file = input.files[0];
-    if (!file) return;
-    try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      document.getElementById(input.dataset.fills).value = text;
-      message.textContent = "";
-    } catch {
-      message.textContent = message.dataset.wrong;
-    }
-  });
-}
 
 // The fragment of the requested URL does not reach the server. Browsers keep the fragment across
 // redirects, but not across forms and links. This code adds it to these.

@@ -650,7 +650,8 @@ export const STATES = [
     name: "console-users-import-confirm", as: "nobody",
     async show(page, lane) {
       await fresh(page, lane, `${ISSUER}/console/users/import`);
-      await page.fill("#csv", "email,name,groups,state\nmehmet-cemalettin.karahasanogullari@ogrenci-isleri.universite.example.test,Mehmet Cemalettin Karahasanoğulları,staff,\ncigdem.yilmazer@example.test,Çiğdem Yılmazer,,disabled\n");
+      const list = "email,name,groups,state\nmehmet-cemalettin.karahasanogullari@ogrenci-isleri.universite.example.test,Mehmet Cemalettin Karahasanoğulları,staff,\ncigdem.yilmazer@example.test,Çiğdem Yılmazer,,disabled\n";
+      await page.setInputFiles("#file", { name: "users.csv", mimeType: "text/csv", buffer: Buffer.from(list) });
       await page.click("#import-preview");
       await page.waitForSelector("#import-users");
     },

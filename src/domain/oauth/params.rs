@@ -38,6 +38,14 @@ impl Params {
         Ok(Self(list))
     }
 
+    /// Replaces all values of a parameter.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: String) -> Self {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.to_owned(), Some(value)));
+        self
+    }
+
     /// Returns the value of a parameter. `None` if it is absent or empty.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::console::BulkLine;
 use crate::inside::{Inside, MenuEntry};
 use sealgate_domain::console_role::ConsoleRoles;
 
-/// Form with the content of a CSV file, as `csv`. A script fills it in from a file.
+/// Form with a CSV file, as `file`, or with its content, as `csv`.
 #[derive(Template)]
 #[template(path = "console/import.html")]
 pub struct ImportPage<'a> {

@@ -21,6 +21,8 @@ pub struct UsersPage<'a> {
     pub csrf: &'a str,
     /// Path and query of this page, which the form returns to.
     pub back: &'a str,
+    /// Filter and order of the export, as more parameters of a query. Empty for all users.
+    pub exported: &'a str,
     /// Whether invitations can be sent.
     pub may_invite: bool,
     pub filter: UserFilter<'a>,

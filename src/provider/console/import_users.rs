@@ -1,6 +1,6 @@
 //! `/console/users/import`: import of users from a CSV file.
 //!
-//! The first form has the content of the file. The page after it lists the users as they were read and
+//! The first form has the file, or its content as text. The page after it lists the users as they were read and
 //! asks for the confirmation. Both run the command of `sealgate user import`, the first one without
 //! writing anything. One commit writes all users, or none.
 
@@ -10,6 +10,7 @@ use http::Method;
 
 use crate::console::client::{command_context, failure_of};
 use crate::console::confirmation::require_recent;
+use crate::console::upload::Upload;
 use crate::console::{ConsoleUser, confirmation, kept_form, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
@@ -39,8 +40,8 @@ const MAX_LISTED: usize = 100;
 
 pub(super) async fn import_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     if ctx.head.method == Method::POST {
-        let form = console_user.form(ctx)?;
-        return answer(ctx, console_user, &form).await;
+        let upload = console_user.upload(ctx).await?;
+        return answer(ctx, console_user, upload).await;
     }
     require_recent(ctx, PAGE).await?;
     // A kept form has lost its content.
@@ -49,26 +50,38 @@ pub(super) async fn import_page(ctx: &RequestContext<'_>, console_user: &Console
 }
 
 /// Answers a form: with its faults, with the confirmation, or with the import.
-async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
+async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, upload: Upload) -> Result<Response, Failure> {
+    let Upload { fields: mut form, file } = upload;
+    if let Some(file) = file {
+        let Ok(text) = String::from_utf8(file.to_vec()) else {
+            // The faults name the line that is not UTF-8.
+            let faults = run(ctx, console_user, read(&file), true).await?.err().unwrap_or_default();
+            return Ok(show(ctx, console_user, "", &faults));
+        };
+        form = form.with(FIELD, text);
+    }
     let csv = form.one(FIELD)?.unwrap_or_default();
-    let read = || users_file::read(csv.as_bytes(), &UsersSource::default());
-    if !confirmation::is_confirmed(form) {
-        let file = read();
+    if !confirmation::is_confirmed(&form) {
+        let file = read(csv.as_bytes());
         let users: Vec<BulkLine> = file.names().map(|(name, identifier)| BulkLine { name, identifier }).collect();
         return Ok(match run(ctx, console_user, file, true).await? {
             Err(faults) => show(ctx, console_user, csv, &faults),
-            Ok(answer) => confirm(ctx, console_user, form, &users, &answer),
+            Ok(answer) => confirm(ctx, console_user, &form, &users, &answer),
         });
     }
     // The checks run inside `once`. A repeated request would report that the names are taken.
     let work = Box::pin(async {
-        if let Err(faults) = run(ctx, console_user, read(), false).await? {
+        if let Err(faults) = run(ctx, console_user, read(csv.as_bytes()), false).await? {
             return Ok(Effect::Refused(show(ctx, console_user, csv, &faults)));
         }
         let page = format!("{}?sort=created&done={}", user_list::PAGE, Done::UsersImported.as_str());
         Ok(Effect::Done { page, secret: None })
     });
-    submission::once(ctx, &console_user.visitor, form, work).await
+    submission::once(ctx, &console_user.visitor, &form, work).await
+}
+
+fn read(csv: &[u8]) -> UsersFile {
+    users_file::read(csv, &UsersSource::default())
 }
 
 /// Runs the command. The inner error has the faults of the file, one line each.

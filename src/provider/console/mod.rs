@@ -247,7 +247,7 @@ async fn require(ctx: &RequestContext<'_>, console_user: &ConsoleUser, area: Are
         }
     }
     let form = match area {
-        Area::ClientSection(ClientSection::Logo) => console_user.upload(ctx).await?.fields,
+        Area::ClientSection(ClientSection::Logo) | Area::Import => console_user.upload(ctx).await?.fields,
         _ => console_user.form(ctx)?,
     };
     let action = Action::read(area, &form)?;

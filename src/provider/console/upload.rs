@@ -5,6 +5,7 @@ use http::header::CONTENT_TYPE;
 use multer::{Constraints, Multipart, SizeLimit};
 use url::form_urlencoded;
 
+use crate::console::import_users;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_domain::oauth::params::Params;
@@ -13,11 +14,14 @@ use sealgate_pages::Problem;
 /// Maximum number of fields, with the file.
 const MAX_FIELDS: usize = 8;
 
-/// Maximum length of a field that is no file, in bytes.
+/// Maximum length of other fields than [`LONG`], in bytes.
 const MAX_FIELD_LENGTH: u64 = 4096;
 
-/// Name of the field with the file.
-const FILE: &str = "logo";
+/// Names of fields with a file. A form has one of them.
+const FILES: [&str; 2] = ["logo", "file"];
+
+/// Names of fields that only the limit of the request's body limits.
+const LONG: [&str; 3] = ["logo", "file", import_users::FIELD];
 
 /// Form that may have a file.
 pub(super) struct Upload {
@@ -42,19 +46,20 @@ impl Upload {
 
     async fn parse(label: &str, body: &[u8]) -> Option<Self> {
         let boundary = multer::parse_boundary(label).ok()?;
-        // The limit of the request's body limits the file.
-        let sizes = SizeLimit::new().per_field(MAX_FIELD_LENGTH).for_field(FILE, body.len() as u64);
+        let sizes = SizeLimit::new().per_field(MAX_FIELD_LENGTH);
+        let sizes = LONG.into_iter().fold(sizes, |sizes, name| sizes.for_field(name, body.len() as u64));
         let constraints = Constraints::new().size_limit(sizes);
         let mut form = Multipart::with_reader_with_constraints(body, boundary, constraints);
         let (mut fields, mut file, mut count) = (Vec::new(), None, 0);
         while let Some(field) = form.next_field().await.ok()? {
             count += 1;
             let name = field.name()?.to_owned();
-            if count > MAX_FIELDS || (name == FILE && file.is_some()) {
+            let is_file = FILES.contains(&name.as_str());
+            if count > MAX_FIELDS || (is_file && file.is_some()) {
                 return None;
             }
             let content = field.bytes().await.ok()?;
-            if name == FILE {
+            if is_file {
                 file = Some(content);
             } else {
                 fields.push((name, String::from_utf8(content.into()).ok()?));

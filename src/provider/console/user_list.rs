@@ -31,7 +31,7 @@ const NONE: &str = "none";
 
 /// Filter and part of the list, as in the query. Unknown values count as not set.
 #[derive(Default)]
-struct Wanted {
+pub(super) struct Wanted {
     find: String,
     group: String,
     state: Option<ListedState>,
@@ -45,7 +45,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
+    pub(super) fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
         let text = |name| -> Result<String, Failure> {
             let text = query.one(name)?.unwrap_or_default().trim();
@@ -65,7 +65,13 @@ impl Wanted {
         })
     }
 
-    fn query(&self, ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> UserQuery {
+    /// Returns whether the filter leaves out users.
+    pub(super) fn is_filtered(&self) -> bool {
+        let texts = [&self.find, &self.group, &self.role, &self.factor, &self.source];
+        self.state.is_some() || texts.iter().any(|text| !text.is_empty())
+    }
+
+    pub(super) fn query(&self, ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> UserQuery {
         let set = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         UserQuery {
             search: self.find.clone(),
@@ -90,6 +96,16 @@ impl Wanted {
 
     /// Returns the path and query of another part of the list, without the issuer's prefix.
     fn address(&self, sort: UserOrder, reversed: bool, page: usize) -> String {
+        let query = self.parameters(sort, reversed, page);
+        if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") }
+    }
+
+    /// Returns the path and query of the first part of the list, without the issuer's prefix.
+    pub(super) fn first_page(&self) -> String {
+        self.address(self.sort, self.reversed, 1)
+    }
+
+    fn parameters(&self, sort: UserOrder, reversed: bool, page: usize) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let state = self.state.map_or("", ListedState::as_str);
         let sort = if sort == UserOrder::default() { "" } else { sort.as_str() };
@@ -110,8 +126,7 @@ impl Wanted {
                 query.append_pair(name, value);
             }
         }
-        let query = query.finish();
-        if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") }
+        query.finish()
     }
 }
 
@@ -143,11 +158,18 @@ pub(super) async fn users_page(ctx: &RequestContext<'_>, console_user: &ConsoleU
     let orders =
         UserOrder::ALL.map(|order| (order, wanted.url(ctx, order, order == wanted.sort && !wanted.reversed, 1)));
     let counted = ctx.sealgate.enrolment.last().filter(|_| console_user.roles.reads_everything());
+    // The list has not all users if it is full, so the export has all.
+    let exported = if wanted.is_filtered() && !is_full {
+        format!("&{}", wanted.parameters(wanted.sort, wanted.reversed, 1))
+    } else {
+        String::new()
+    };
     let page = UsersPage {
         inside: console_user.inside(ctx),
         users: &users,
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(bulk::PAGE)),
         back: &wanted.address(wanted.sort, wanted.reversed, page_number),
+        exported: &exported,
         may_invite: ctx.sealgate.sends_mail(),
         filter: UserFilter {
             wanted: &wanted.find,

@@ -72,6 +72,41 @@ async fn an_export_has_the_users_whom_the_reader_sees_and_is_recorded() {
 }
 
 #[tokio::test]
+async fn an_export_of_a_filtered_list_has_the_users_of_the_list() {
+    let provider = provider_with(KEYS).await;
+    add_person(&provider, 30, "mert", &["helpdesk"]).await;
+    for number in 40..=250_u8 {
+        add_person(&provider, number, &format!("u{number}"), &["staff"]).await;
+    }
+    add_person(&provider, 31, "mia", &["students"]).await;
+    let filter = "&group=staff&sort=address&reversed=yes";
+    let mut expected: Vec<String> = (40..=250).map(|number| format!("u{number}@example.test")).collect();
+    expected.sort_by(|one, other| other.cmp(one));
+    let anna = signed_in(&provider, ANNA).await;
+    let list = anna.get(&format!("/console/users?page=2{filter}")).await;
+    for format in ["csv", "ndjson"] {
+        let address = format!("{EXPORT}{format}{filter}");
+        assert!(list.text().contains(&address.replace('&', "&#38;")), "{list:?}");
+        assert_eq!(addresses(&anna.get(&address).await, format), expected);
+        let event = events(&provider, AuditKind::UsersExported).await.remove(0);
+        assert_eq!(event.detail, Some(format!("{format} filtered 211")));
+    }
+    let found = anna.get(&format!("{EXPORT}csv&find=mia")).await;
+    assert_eq!(addresses(&found, "csv"), ["mia@example.test"]);
+    assert_eq!(addresses(&anna.get(&format!("{EXPORT}csv&find=nobody")).await, "csv"), Vec::<String>::new());
+    // A sign-in that is too old leads back to the filtered list.
+    provider.wait(301);
+    let login = anna.open(&format!("{EXPORT}csv{filter}")).await;
+    assert!(anna.sign_in(&login, ANNA).await.text().contains("of 211"), "the filtered list");
+    // A user manager receives only managed users, with any filter.
+    let browser = signed_in(&provider, MERT).await;
+    for (filter, count) in [("&group=helpdesk", 0), ("&group=staff", 211), ("&state=enabled", 212), ("&find=anna", 0)] {
+        let file = browser.get(&format!("{EXPORT}csv{filter}")).await;
+        assert_eq!(addresses(&file, "csv").len(), count, "{filter}");
+    }
+}
+
+#[tokio::test]
 async fn an_export_ends_when_the_user_loses_the_role_or_the_session() {
     for (email, ends_session) in [(ANNA, false), (ANNA, true), (MERT, false)] {
         let provider = provider_with(KEYS).await;
@@ -136,6 +171,47 @@ async fn a_list_is_imported_after_a_preview_and_once() {
     let again = anna.submit(&question, &[("sure", "yes")]).await;
     assert!(again.text().contains("The users were imported."), "{again:?}");
     assert_eq!(events(&provider, AuditKind::UserCreated).await, log);
+}
+
+/// Sends the form as a browser does, with a file.
+async fn send_file(browser: &Browser<'_>, csrf: &str, csv: &str, file: &[u8]) -> Reply {
+    let mut body = Vec::new();
+    for (name, more, content) in
+        [("csrf", "", csrf.as_bytes()), ("csv", "", csv.as_bytes()), ("file", "; filename=\"l.csv\"", file)]
+    {
+        let head = format!("--limit\r\nContent-Disposition: form-data; name=\"{name}\"{more}\r\n\r\n");
+        body.extend_from_slice(&[head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend_from_slice(b"--limit--\r\n");
+    let request = http::Request::post(IMPORT).header("content-type", "multipart/form-data; boundary=limit");
+    browser.send(request, body).await
+}
+
+#[tokio::test]
+async fn a_file_is_imported_instead_of_the_text() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let csrf = csrf_of(&anna.get(IMPORT).await);
+    let refused = send_file(&anna, "", "", LIST.as_bytes()).await;
+    assert!(refused.status == 400 && !is_confirmation(&refused), "{refused:?}");
+    for (csv, file) in [("", LIST), (LIST, ""), ("email,name\nother@example.test,Other\n", LIST)] {
+        let question = send_file(&anna, &csrf, csv, file.as_bytes()).await;
+        assert!(is_confirmation(&question) && question.text().contains("2 users are imported"), "{question:?}");
+        assert!(!question.text().contains("other@"), "{question:?}");
+    }
+    // The file is larger than other fields may be.
+    let many = (0..300).fold("email,name\n".to_owned(), |file, number| file + &format!("u{number}@example.test,U\n"));
+    let question = send_file(&anna, &csrf, "", many.as_bytes()).await;
+    assert!(question.text().contains("300 users are imported"), "{question:?}");
+    // Its faults are shown with its content.
+    let page = send_file(&anna, &csrf, "", b"email,name\nx,X\n").await;
+    assert!(page.text().contains("line 2: email") && page.text().contains("x,X"), "{page:?}");
+    let page = send_file(&anna, &csrf, "", b"email,name\nx@example.test,\xfc\n").await;
+    assert!(page.text().contains("line 2: this line and those below are not UTF-8"), "{page:?}");
+    let question = send_file(&anna, &csrf, "", LIST.as_bytes()).await;
+    let page = anna.submit(&question, &[("sure", "yes")]).await;
+    assert!(page.text().contains("The users were imported."), "{page:?}");
+    assert!(user(&provider, "ayse@example.test").await.is_some());
 }
 
 #[tokio::test]

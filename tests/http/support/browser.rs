@@ -54,7 +54,7 @@ impl<'a> Browser<'a> {
         self.cookies.borrow_mut().retain(|name, _| self.lasting.borrow().contains(name));
     }
 
-    pub(crate) async fn send(&self, request: http::request::Builder, body: String) -> Reply {
+    pub(crate) async fn send(&self, request: http::request::Builder, body: impl Into<Bytes>) -> Reply {
         let cookies = self.cookies();
         let mut request = request.header(header::HOST, "id.test");
         if !cookies.is_empty() {
@@ -63,7 +63,7 @@ impl<'a> Browser<'a> {
         if !self.user_agent.is_empty() {
             request = request.header(header::USER_AGENT, self.user_agent);
         }
-        let reply = self.provider.send_from(&self.address, request.body(Bytes::from(body)).unwrap()).await;
+        let reply = self.provider.send_from(&self.address, request.body(body.into()).unwrap()).await;
         for cookie in reply.headers("set-cookie") {
             let (pair, attributes) = cookie.split_once(';').unwrap();
             let (name, value) = pair.split_once('=').unwrap();
