@@ -100,7 +100,7 @@ async fn a_file_that_is_no_small_picture_changes_nothing() {
         ("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "no PNG, JPEG or WebP"),
         ("GIF89a", "no PNG, JPEG or WebP"),
         (large.as_str(), "more than 32 KiB"),
-        (tiny.as_str(), "64 × 2 pixels"),
+        (tiny.as_str(), "2 × 64 pixels"),
         (animated.as_str(), "animated"),
     ] {
         let page = upload(&anna, file).await;
