@@ -648,7 +648,7 @@ recovery-made = Oluşturulma: { $moment }
 recovery-make = Kurtarma kodu oluştur
 recovery-remake = Yeni kodlar oluştur
 recovery-used-title = Kurtarma kodu kullandınız
-recovery-used-lead = <bdi>{ $account }</bdi> olarak oturum açtınız. Bu kod bir daha kullanılamaz.
+recovery-used-lead = <bdi>{ $account }</bdi> hesabıyla oturum açtınız. Bu kod bir daha kullanılamaz.
 recovery-used-lost = Uygulamanızı veya anahtarınızı kaybettiyseniz, başkası onunla oturum açamasın diye “Güvenlik” sayfasında kaldırıp yenisini ekleyin.
 recovery-ask = On kod yalnızca bir kez gösterilecek. Kodları saklayacağınız yeri (parola yöneticisi veya kâğıt) önceden hazırlayın.
 recovery-ask-replaces = Şu anki kodlarınız geçersiz olacak.
@@ -1903,12 +1903,12 @@ registration-tokens-none = Kayıt belirteci yok.
 registration-tokens-full = Çok fazla kayıt belirteci var. Önce birini iptal edin.
 registration-token-usable = Kullanılabilir
 registration-token-used-up = Tükendi
-# $used, $total (number): clients
+# $used, $total (number): istemci sayıları
 registration-token-uses = Kaydedilen istemci sayısı: { $used } / { $total }
 registration-token-name-hint = İstemcileri kaydeden program veya ekip.
 registration-token-number = Kaydedeceği istemci sayısı
 registration-token-revoke = İptal et
-# $name: name of the token
+# $name: belirtecin adı
 registration-token-revoke-named = İptal et: { $name }
 confirm-registration-token-effect = Belirtece sahip her program bu sayıda istemci kaydedebilir. Kullanıcılar bu istemcilerde oturum açabilir; istemci, verilere yalnızca kullanıcının izniyle erişir. Belirteç size bir kez gösterilir.
 confirm-registration-token-title = Bu belirteç iptal edilsin mi?
