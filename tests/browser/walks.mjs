@@ -1564,7 +1564,7 @@ export const walksOf = (lane) => [
       const password = "kimsenin benim yerime seçmediği parola";
       const { page } = await enter();
       await invite(page, lane, issuer, invited, "Davetli Öğrenci", "legacy");
-      assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Valid until /, tr: /^Gönderildi: .* Son geçerlilik: / }));
+      assert.match(await stateOfInvitation(page), words({ en: /^Sent on .* Valid until /, tr: /^Gönderildi: .* Geçerlilik sonu: / }));
       const stale = await readInvitation(enter, issuer, invited, language, "invitation");
       // The message was lost. The new link replaces the previous one.
       await press(page, "#user-resend-invitation", "Space");

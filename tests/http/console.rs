@@ -331,7 +331,7 @@ async fn redirect_uris_follow_the_rules_of_the_registration_endpoint() {
         ("redirect_uris", "https://rp.test/cb\nhttp://rp.test/cb", "Line 2: use https"),
         ("redirect_uris", "https://*.rp.test/", "Line 1: wildcards are not allowed"),
         ("redirect_uris", "\n\nhttps://rp.test/#x", "Line 1: fragments are not allowed"),
-        ("redirect_uris", "https://rp.test/\n\nhttps://u@rp.test/", "Line 3: user names are not allowed"),
+        ("redirect_uris", "https://rp.test/\n\nhttps://u@rp.test/", "Line 3: usernames are not allowed"),
         ("redirect_uris", "https://rp test/", "cannot contain spaces"),
         ("redirect_uris", "rp.test/cb", "enter the full address"),
         ("redirect_uris", "https:///cb", "Line 1"),

@@ -218,12 +218,15 @@ async fn a_token_of_a_general_grant_can_be_limited_to_one_resource() {
 #[tokio::test]
 async fn the_consent_page_shows_the_application_and_its_scopes_in_both_languages() {
     let provider = provider().await;
-    for (language, shown) in [("en", "Read pages"), ("tr", "Sayfaları okuma")] {
+    for (language, shown, lead) in [
+        ("en", "Read pages", "<bdi>Client c1</bdi> can use <bdi>Team wiki</bdi>"),
+        ("tr", "Sayfaları okuma", "<bdi>Client c1</bdi> uygulaması <bdi>Team wiki</bdi> uygulamasını"),
+    ] {
         let browser = provider.browser();
         let request = [("resource", WIKI), ("scope", "wiki:read"), ("ui_locales", language), ("prompt", "consent")];
         let page = browser.sign_in(&browser.open(&provider.c1().authorize(&request)).await, ANNA).await;
         assert!(is_consent(&page), "{page:?}");
-        for text in ["Team wiki", WIKI, shown] {
+        for text in [lead, WIKI, shown] {
             assert!(page.text().contains(text), "{text}: {}", page.text());
         }
         assert!(!page.text().contains("Change pages") && !page.text().contains("consent-shares"), "{}", page.text());

@@ -263,7 +263,7 @@ impl ClientPage<'_> {
             ClientRefusal::Logo(LogoFault::Format) => t.client_logo_format(),
             ClientRefusal::Logo(LogoFault::Animated) => t.client_logo_animated(),
             ClientRefusal::Logo(LogoFault::Pixels { width, height }) => {
-                t.client_logo_pixels(width as u64, height as u64)
+                t.client_logo_pixels(height as u64, width as u64)
             }
             _ => return None,
         })

@@ -156,7 +156,7 @@ async fn the_audit_log_page_is_filtered_by_kind_user_and_client() {
         assert_eq!(shown(nobody).await, 0, "{nobody}");
     }
     let page = anna.get("/console/audit?person=nobody@example.test").await;
-    assert!(page.text().contains("id=\"person-wrong\">No one was found."), "{page:?}");
+    assert!(page.text().contains("id=\"person-wrong\">No user was found."), "{page:?}");
     // Every kind has its own text.
     for kind in AuditKind::ALL {
         let page = anna.get(&format!("/console/audit?person=ben@example.test&kind={}", kind.as_str())).await;

@@ -97,10 +97,10 @@ async fn a_file_that_is_no_small_picture_changes_nothing() {
     let (tiny, animated) = (PICTURE.replace('\x2f', "\x01"), PICTURE.replace("\x0a\0\0\0\0", "\x0a\0\0\0\x02"));
     for (file, words) in [
         ("", "Choose a file."),
-        ("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "no PNG, JPEG or WebP"),
-        ("GIF89a", "no PNG, JPEG or WebP"),
-        (large.as_str(), "more than 32 KiB"),
-        (tiny.as_str(), "64 × 2 pixels"),
+        ("<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "not a PNG, JPEG or WebP"),
+        ("GIF89a", "not a PNG, JPEG or WebP"),
+        (large.as_str(), "larger than 32 KiB"),
+        (tiny.as_str(), "2 × 64 pixels"),
         (animated.as_str(), "animated"),
     ] {
         let page = upload(&anna, file).await;

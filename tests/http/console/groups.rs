@@ -76,7 +76,7 @@ async fn users_are_added_by_address_or_username_and_removed() {
     let question = anna.post("/console/users/bulk", &fields).await;
     let (added, skipped) = question.text().split_once("id=\"bulk-skipped\"").unwrap();
     assert!(added.contains(ANNA) && !added.contains(BEN), "{question:?}");
-    assert!(skipped.contains("nobody@example.test") && skipped.contains("No one has this"), "{question:?}");
+    assert!(skipped.contains("nobody@example.test") && skipped.contains("No user has this"), "{question:?}");
     let many = "x@example.test\n".repeat(101);
     let fields = [("csrf", csrf.as_str()), ("action", "add-to-group"), ("to_group", "staff"), ("who", &many)];
     let page = anna.post("/console/users/bulk", &fields).await;

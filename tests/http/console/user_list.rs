@@ -47,7 +47,7 @@ async fn users_are_found_by_any_part_of_their_address_username_or_name() {
     assert_eq!(list(&anna, "?find=@EXAMPLE").await, ["anna", "ben"]);
     for typed in ["annax", "%00", "ben+anna"] {
         let page = anna.get(&format!("/console/users?find={typed}")).await;
-        assert!(listed(&page).is_empty() && page.text().contains("No one was found."), "{typed}");
+        assert!(listed(&page).is_empty() && page.text().contains("No user was found."), "{typed}");
     }
 }
 

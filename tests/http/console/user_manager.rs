@@ -164,7 +164,7 @@ async fn a_change_to_several_users_leaves_out_other_users() {
     assert!(users.contains("mia@example.test"));
     assert!(!page.text().contains("Name of kim") && !page.text().contains("Name of ada"), "{page:?}");
     assert_eq!(skipped.matches("was deleted in the meantime").count(), school.foreign.len() + 1, "{page:?}");
-    assert_eq!(skipped.matches("No one has this").count(), 2, "{page:?}");
+    assert_eq!(skipped.matches("No user has this").count(), 2, "{page:?}");
     // The confirmation changes the listed user only, even if it names others.
     fields.push(("sure", "yes"));
     send(&mert, school.mert, BULK, &fields).await;
