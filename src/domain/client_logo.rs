@@ -54,7 +54,7 @@ impl ClientLogo {
 pub enum LogoFault {
     /// The file has more than [`MAX_LOGO_BYTES`].
     TooLarge,
-    /// The content is no PNG, JPEG or WebP picture.
+    /// The content is not a PNG, JPEG or WebP picture.
     Format,
     Animated,
     /// The width or the height is not in [`LOGO_PIXELS`].
@@ -68,7 +68,7 @@ impl fmt::Display for LogoFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge => write!(f, "the file has more than {MAX_LOGO_BYTES} bytes; use a smaller picture"),
-            Self::Format => f.write_str("the file is no PNG, JPEG or WebP picture; use one of these"),
+            Self::Format => f.write_str("the file is not a PNG, JPEG or WebP picture; use one of these"),
             Self::Animated => f.write_str("the picture is animated; use one that is not"),
             Self::Pixels { width, height } => {
                 let (least, most) = (LOGO_PIXELS.start(), LOGO_PIXELS.end());

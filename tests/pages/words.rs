@@ -1,5 +1,6 @@
 //! Texts: each page in its own language, and all texts in the message files.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +70,64 @@ fn the_language_follows_ui_locales_then_the_saved_choice_then_the_browser() {
     assert_eq!(pages.language(Some(""), Some(""), Some("")), Language::English);
 }
 
+/// A wrong order of arguments compiles, because most of them have the same type.
+#[test]
+fn arguments_are_in_the_order_of_their_names() {
+    let mut arguments = BTreeMap::<String, BTreeSet<String>>::new();
+    let mut message = String::new();
+    for line in include_str!("../../src/pages/words/en.ftl").lines().filter(|line| !line.starts_with('#')) {
+        if let Some((id, _)) = line.split_once(" =").filter(|_| !line.starts_with(' ')) {
+            message = id.replace('-', "_");
+        }
+        let names = line.split('$').skip(1).map(|rest| words(rest).next().unwrap().to_owned());
+        arguments.entry(message.clone()).or_default().extend(names);
+    }
+    let mut count = 0;
+    for (path, text) in files(&source(""), &["rs", "html"]) {
+        for (at, _) in text.match_indices('(') {
+            let before = &text[..at];
+            let method = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap();
+            let Some(names) = arguments.get(method).filter(|names| names.len() > 1) else { continue };
+            if !before.ends_with(&format!(".{method}")) {
+                continue;
+            }
+            count += 1;
+            for (given, name) in list(&text[at + 1..]).iter().zip(names) {
+                let has = |name: &String| words(given).any(|word| word == name);
+                let other = names.iter().find(|other| *other != name && has(other) && !has(name));
+                assert_eq!(other, None, "{}: {method} expects {names:?}, and {given:?} is {name}", path.display());
+            }
+        }
+    }
+    assert!(count > 50, "{count} calls");
+}
+
+/// Returns the names in an expression.
+fn words(expression: &str) -> impl Iterator<Item = &str> {
+    expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Returns the arguments of a call. `text` begins after the opening parenthesis.
+fn list(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut found) = (0, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            ')' | ']' | '}' if depth == 0 => {
+                found.push(&text[start..at]);
+                break;
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Returns the build's errors for an English and a Turkish file.
 fn faults(english: &str, turkish: &str) -> String {
     methods(&[english.into(), turkish.into()]).err().unwrap_or_default().join("\n")
@@ -115,14 +174,20 @@ fn source(file: &str) -> PathBuf {
 }
 
 fn templates() -> Vec<(PathBuf, String)> {
-    let (mut found, mut folders) = (Vec::new(), vec![source("templates")]);
+    files(&source("templates"), &["html"])
+}
+
+/// Returns the files of a folder and its subfolders with one of these extensions.
+fn files(folder: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("the templates are there") {
-            let path = entry.expect("a template").path();
+        for entry in fs::read_dir(folder).expect("the folder exists") {
+            let path = entry.expect("a file").path();
+            let is_wanted = path.extension().is_some_and(|known| extensions.iter().any(|wanted| known == *wanted));
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "html") {
-                found.push((path.clone(), fs::read_to_string(path).expect("a template is text")));
+            } else if is_wanted {
+                found.push((path.clone(), fs::read_to_string(path).expect("the file is text")));
             }
         }
     }
