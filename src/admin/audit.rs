@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, EventAnswer, ListPage, Rows};
 use crate::command::{AuditCommand, EventFilter};
-use crate::context::{CommandContext, CommandError, PAGE};
+use crate::context::{CommandContext, CommandError, PAGE, cursor};
 use crate::csv_cells::write_fields;
 use crate::users;
 use crate::users::UserRef;
@@ -27,7 +27,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: AuditCommand)
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until, address };
-    let after = after.as_deref().and_then(AuditId::parse);
+    let after = cursor(after.as_deref(), AuditId::parse)?;
     context.trail.store_pending(filter.subject).await;
     let page = context.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))

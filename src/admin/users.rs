@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::{UserCommand, UserListFilter};
-use crate::context::{CommandContext, CommandError, Mailing, PAGE};
+use crate::context::{CommandContext, CommandError, Mailing, PAGE, cursor};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
@@ -33,9 +33,9 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) 
     match command {
         UserCommand::Add(new) => add(context, *new).await,
         UserCommand::Import(import) => import::execute(context, *import).await,
-        UserCommand::List { filter, after } => list(context, &filter, after.as_deref().and_then(Subject::parse)).await,
+        UserCommand::List { filter, after } => list(context, &filter, cursor(after.as_deref(), Subject::parse)?).await,
         UserCommand::Export { after, .. } => {
-            list(context, &UserListFilter::default(), after.as_deref().and_then(Subject::parse)).await
+            list(context, &UserListFilter::default(), cursor(after.as_deref(), Subject::parse)?).await
         }
         UserCommand::Show(user) => {
             let user = find(context, &user).await?;

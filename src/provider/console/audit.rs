@@ -20,7 +20,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_pages::console::SignInChart;
-use sealgate_pages::{AuditField, AuditLogPage, LiveView, html};
+use sealgate_pages::{AuditField, AuditLogPage, LiveView, Problem, html};
 use sealgate_store::AuditPage;
 
 const EVENTS_PER_PAGE: usize = 15;
@@ -289,11 +289,11 @@ struct Position {
 impl Position {
     fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
-        let back = query.one("back")?.unwrap_or_default();
-        Ok(Self {
-            after: query.one("after")?.and_then(AuditId::parse),
-            back: back.split('.').filter_map(AuditId::parse).take(MAX_PREVIOUS_PAGES).collect(),
-        })
+        let back = query.one("back")?.map(|back| back.split('.').map(AuditId::parse).collect());
+        // An error as for `after`.
+        let mut back: Vec<AuditId> = back.unwrap_or(Some(Vec::new())).ok_or(Failure::page(Problem::InvalidRequest))?;
+        back.truncate(MAX_PREVIOUS_PAGES);
+        Ok(Self { after: ctx.cursor(AuditId::parse)?, back })
     }
 
     /// Returns the position of the next page.
