@@ -254,6 +254,11 @@ impl AuditInput {
         u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
 
+    /// Returns the path and query of the newest events, without the issuer's prefix.
+    pub(super) fn first_page(&self) -> String {
+        format!("/console/audit?{}", self.query().finish())
+    }
+
     /// Returns the filter as a query string.
     pub(super) fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
