@@ -181,10 +181,7 @@ pub enum CommandError {
 ///
 /// # Errors
 /// [`CommandError::Cursor`] if it cannot be read. The first page instead would repeat the list.
-pub(super) fn cursor<T>(
-    after: Option<&str>,
-    parse: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, CommandError> {
+pub(super) fn cursor<T>(after: Option<&str>, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, CommandError> {
     after.map(|after| parse(after).ok_or(CommandError::Cursor)).transpose()
 }
 

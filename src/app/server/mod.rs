@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
     Cancellable, Challenges, EdgeUpdater, FailureChannels, Front, Health, HealthPath, HttpService, Limits, Listener,
-    LongLived, LoopMark, Phase, Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Timers, Tls,
-    TokenKeys, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
+    LongLived, LoopMark, Phase, Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads,
+    Timers, Tls, TokenKeys, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::read_mostly::LocalRef;
 use sealgate_system::tls::install;

@@ -146,7 +146,11 @@ async fn a_revocation_of_all_access_deletes_the_registration_tokens_of_the_user(
     let provider = provider().await;
     let (_, token) = create(&signed_in(&provider, ANNA).await, "20").await;
     let store = &provider.sealgate.store;
-    let of_operator = RegistrationToken::new(SecretHash::for_secret(b"operator"), provider.clock.now(), provider.clock.now().plus(Duration::from_hours(1)));
+    let of_operator = RegistrationToken::new(
+        SecretHash::for_secret(b"operator"),
+        provider.clock.now(),
+        provider.clock.now().plus(Duration::from_hours(1)),
+    );
     assert!(store.add_registration_token(&of_operator).await.unwrap());
     store.revoke_user(provider.ben.sub, EndReason::Administrator, provider.clock.now()).await.unwrap();
     assert_eq!(register_over_http(&provider, &token).await.status, 201, "another user");
