@@ -45,8 +45,8 @@ pub(crate) fn unguarded(field: &str) -> Cow<'_, str> {
 fn cell_starts(field: &str) -> impl Iterator<Item = usize> {
     let mut is_start = true;
     field.char_indices().filter_map(move |(at, char)| {
-        let separates = matches!(char, ';' | '\t' | '\r' | '\n');
-        let was_start = std::mem::replace(&mut is_start, separates || (is_start && is_skipped(char)));
+        let was_start = is_start;
+        is_start = matches!(char, ';' | '\t' | '\r' | '\n') || (was_start && is_skipped(char));
         was_start.then_some(at)
     })
 }
@@ -60,7 +60,7 @@ fn is_guardable(field: &str, at: usize) -> bool {
     let begins_formula = |char| matches!(char, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
     // Some programs remove a control character at the start of a field.
     let begins_field = |char| at == 0 && matches!(char, '\t' | '\r' | '\n');
-    field[at..].trim_start_matches('\'').starts_with(|char| begins_formula(char) || begins_field(char))
+    field[at..].trim_start_matches('\'').starts_with(|char: char| begins_formula(char) || begins_field(char))
 }
 
 #[cfg(test)]

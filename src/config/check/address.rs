@@ -276,7 +276,7 @@ fn is_localhost(name: &str) -> bool {
 /// The kernel connects to a loopback address instead of an unspecified one. A listener on an unspecified
 /// address accepts connections to every address of the machine, of which only the loopback addresses are
 /// known here.
-pub(crate) fn is_listener(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
+fn is_listener(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
     let ip = address.ip().to_canonical();
     let is_local = ip.is_loopback() || ip.is_unspecified();
     listeners.iter().filter(|listener| listener.port() == address.port()).any(|listener| {
