@@ -41,7 +41,7 @@ impl LoopMark {
         lines.map(|line| memmem::find_iter(line.as_bytes(), self.0.as_bytes()).count()).sum()
     }
 
-    /// Returns whether this installation has forwarded a request so often that it must be in a loop.
+    /// Returns whether this installation has already forwarded a request [`MAX_PASSES`] times.
     pub(crate) fn shows_loop(&self, request: &HeaderMap) -> bool {
         self.passes(request) >= MAX_PASSES
     }
