@@ -236,7 +236,8 @@ impl Front for Site {
         let is_issuer = self.is_issuer(host);
         if is_issuer && (app.is_none() || provider::owns(config, head.uri.path())) {
             let route = provider::route(config, head.uri.path());
-            return RouteDecision::Local { body_limit: route.body_limit(), route };
+            let body_limit = route.body_limit(&self.sealgate, head).await;
+            return RouteDecision::Local { body_limit, route };
         }
         if let Some(app) = app {
             return self.gate(app, head, is_issuer).await;

@@ -136,8 +136,7 @@ const MANAGE: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::DELE
 const API: &[Method] = &[Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
 const MAX_FORM_BYTES: usize = 64 * 1024;
 
-/// Maximum size of the form with imported users, in bytes: 500 users with hashes, percent-encoded. Bodies
-/// are read before the sign-in is checked, so a larger one would let strangers use more memory.
+/// Maximum size of the form with imported users, in bytes: 500 users with hashes, percent-encoded.
 const MAX_IMPORT_BYTES: usize = 256 * 1024;
 const MAX_METADATA_BYTES: usize = 8 * 1024;
 
@@ -312,9 +311,16 @@ const fn page(
 }
 
 impl ProviderRoute {
-    /// Returns the maximum size of the request body, in bytes.
-    pub fn body_limit(&self) -> usize {
-        self.body
+    /// Returns the maximum size of the body of a request, in bytes.
+    ///
+    /// A body is read before the endpoint checks the sign-in. A body above the size of other forms is read
+    /// only if the browser has a session, so that strangers cannot use more memory.
+    pub async fn body_limit(&self, sealgate: &Sealgate, head: &Parts) -> usize {
+        if self.body <= MAX_FORM_BYTES {
+            return self.body;
+        }
+        let session = context(sealgate, head, Body::Unread, self.recipient).session().await;
+        if matches!(session, Ok(Some(_))) { self.body } else { MAX_FORM_BYTES }
     }
 
     /// Returns whether the endpoint is a public document that is the same for every user.

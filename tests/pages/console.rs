@@ -412,6 +412,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             users,
             csrf,
             back: "/console/users?page=2",
+            exported: if skipped > 0 { "&group=staff" } else { "" },
             may_invite: skipped > 0,
             filter,
             skipped,

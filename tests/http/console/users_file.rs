@@ -245,9 +245,21 @@ async fn a_list_with_a_fault_imports_nobody() {
     assert!(page.text().contains("line 3: email: a user with this e-mail address already exists"), "{page:?}");
     assert!(user(&provider, "ayse@example.test").await.is_none());
     assert_eq!(events(&provider, AuditKind::UserCreated).await, []);
-    // A form of more than one MiB is refused.
-    let large = format!("email,name\n{}", "a".repeat(1_100_000));
-    assert_eq!(send(&anna, provider.anna.sub, IMPORT, &[("csv", &large)]).await.status, 413);
+    // A long form is read only from a browser with a session, and a form of more than 256 KiB never.
+    let form = |length| format!("csv={}", "a".repeat(length));
+    let (stranger, ended) = (provider.browser(), signed_in(&provider, BEN).await);
+    provider.sealgate.store.for_server().end_sessions_of_user(provider.ben.sub).await.unwrap();
+    for (browser, length, status) in [
+        (&stranger, 60_000, 303),
+        (&stranger, 70_000, 413),
+        (&ended, 70_000, 413),
+        (&anna, 70_000, 400),
+        (&anna, 260_000, 400),
+        (&anna, 270_000, 413),
+    ] {
+        let request = http::Request::post(IMPORT).header("content-type", "application/x-www-form-urlencoded");
+        assert_eq!(browser.send(request, form(length)).await.status, status, "{length}");
+    }
 }
 
 #[tokio::test]

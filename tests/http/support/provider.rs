@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, header};
+use http::{Request, StatusCode, header};
 use sealgate_config::{Config, SledConfig, StoreConfig};
 use sealgate_core::sources::NoClientKeys;
 use sealgate_core::state::{Parts, Sealgate};
 use sealgate_domain::client;
+use sealgate_domain::error::Refusal;
 use sealgate_domain::redirect_uri::RedirectUri;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
@@ -266,6 +267,10 @@ impl Provider {
             ..Origin::unknown()
         });
         let route = provider::route(&self.sealgate.config, head.uri.path());
+        if body.len() > route.body_limit(&self.sealgate, &head).await {
+            let refusal = Refusal::invalid_request("The body is too long.");
+            return provider::refuse(&self.sealgate, &head, StatusCode::PAYLOAD_TOO_LARGE, refusal).finish();
+        }
         provider::dispatch(&self.sealgate, route, &head, body).await
     }
 
