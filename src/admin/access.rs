@@ -7,7 +7,7 @@ use crate::answer::{
     Answer, AppPasswordAnswer, ConsentAnswer, EndedAnswer, GrantAnswer, ListPage, Rows, SessionAnswer,
 };
 use crate::command::{AppPasswordCommand, ConsentCommand, GrantCommand, GrantsOf, SessionCommand, SessionsOf};
-use crate::context::{CommandContext, CommandError, PAGE};
+use crate::context::{CommandContext, CommandError, PAGE, cursor};
 use crate::open_accesses;
 use crate::users;
 use crate::users::UserRef;
@@ -56,8 +56,8 @@ impl<'s> Ending<'s> {
 pub(super) async fn sessions(context: &CommandContext<'_>, command: SessionCommand) -> Result<Answer, CommandError> {
     match command {
         SessionCommand::List { of: SessionsOf { user, client }, after } => match (user, client) {
-            (Some(user), _) => list_sessions(context, &user, after.as_deref().and_then(SessionId::parse)).await,
-            (None, Some(client)) => list_of_client(context, &client, after.as_deref().and_then(GrantId::parse)).await,
+            (Some(user), _) => list_sessions(context, &user, cursor(after.as_deref(), SessionId::parse)?).await,
+            (None, Some(client)) => list_of_client(context, &client, cursor(after.as_deref(), GrantId::parse)?).await,
             (None, None) => Err(CommandError::invalid(NO_FILTER)),
         },
         SessionCommand::Revoke { sid } => revoke_session(context, sid).await,
@@ -176,7 +176,7 @@ async fn revoke_app_session(context: &CommandContext<'_>, session: &AppSession) 
 pub(super) async fn grants(context: &CommandContext<'_>, command: GrantCommand) -> Result<Answer, CommandError> {
     match command {
         GrantCommand::List { of, after } => {
-            let after = after.as_deref().and_then(GrantId::parse);
+            let after = cursor(after.as_deref(), GrantId::parse)?;
             let page = context.store.grants(&filter(context, of).await?, after, PAGE).await?;
             let (mut rows, mut ending) = (Vec::new(), Ending::new(context.store));
             for grant in page.grants {
@@ -228,7 +228,7 @@ pub(super) async fn consents(context: &CommandContext<'_>, command: ConsentComma
     match command {
         ConsentCommand::List { user, after } => {
             let sub = users::find(context, &user).await?.sub;
-            let after = after.as_deref().and_then(ClientId::parse);
+            let after = cursor(after.as_deref(), ClientId::parse)?;
             let consents = context.store.consents_page(sub, after.as_ref(), PAGE).await?;
             let next = consents.last().filter(|_| consents.len() == PAGE).map(|consent| consent.client.clone());
             Ok(ListPage::answer(Rows::Consents(consents.into_iter().map(ConsentAnswer::from).collect()), next))

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, EventAnswer, ListPage, Rows};
 use crate::command::{AuditCommand, EventFilter};
-use crate::context::{CommandContext, CommandError, PAGE};
+use crate::context::{CommandContext, CommandError, PAGE, cursor};
+use crate::csv_cells::write_fields;
 use crate::users;
 use crate::users::UserRef;
 use sealgate_domain::audit::{AuditFilter, AuditId};
@@ -26,7 +27,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: AuditCommand)
         None => None,
     };
     let filter = AuditFilter { subject, client, kinds, since, until, address };
-    let after = after.as_deref().and_then(AuditId::parse);
+    let after = cursor(after.as_deref(), AuditId::parse)?;
     context.trail.store_pending(filter.subject).await;
     let page = context.store.audit_page(&filter, after, limit.clamp(1, PAGE)).await?;
     Ok(ListPage::answer(Rows::Events(page.records.into_iter().map(EventAnswer::from).collect()), page.next))
@@ -73,37 +74,5 @@ fn cell<'e>(column: &str, event: &'e Value) -> Cow<'e, str> {
             Cow::Owned(instant.map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true)))
         }
         Some(other) => Cow::Owned(other.to_string()),
-    }
-}
-
-/// Writes a row of quoted fields.
-///
-/// Fields that a spreadsheet would evaluate as a formula get an apostrophe as prefix, because
-/// clients choose their own ids (OWASP, "CSV Injection").
-pub(super) fn write_fields<'f>(to: &mut impl Write, fields: impl Iterator<Item = Cow<'f, str>>) -> io::Result<()> {
-    for (number, field) in fields.enumerate() {
-        let comma = if number > 0 { "," } else { "" };
-        let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { "'" } else { "" };
-        write!(to, "{comma}\"{guard}{}\"", field.replace('"', "\"\""))?;
-    }
-    to.write_all(b"\r\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn csv_fields_contain_no_formulas_and_no_row_ends() {
-        let row = |fields: &[&str]| {
-            let mut row = Vec::new();
-            write_fields(&mut row, fields.iter().map(|field| Cow::Borrowed(*field))).unwrap();
-            String::from_utf8(row).unwrap()
-        };
-        assert_eq!(row(&["a", "", "say \"hi\", you", "x\r\ny"]), "\"a\",\"\",\"say \"\"hi\"\", you\",\"x\r\ny\"\r\n");
-        assert_eq!(
-            row(&["=1+1", "+1", "-1", "@a", "\t=1", "\r=1"]),
-            "\"'=1+1\",\"'+1\",\"'-1\",\"'@a\",\"'\t=1\",\"'\r=1\"\r\n"
-        );
     }
 }

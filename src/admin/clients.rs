@@ -10,7 +10,7 @@ use super::client_settings::{
     client_secret, introspection, service_groups, services, uris, visible_groups,
 };
 use super::command::{ClientCommand, SecretCommand};
-use super::context::{CommandContext, CommandError, PAGE};
+use super::context::{CommandContext, CommandError, PAGE, cursor};
 use crate::{registration_tokens, users};
 use sealgate_domain::assertion_source::AssertionSource;
 use sealgate_domain::audit::AuditKind;
@@ -51,7 +51,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: ClientCommand
 async fn run(context: &CommandContext<'_>, command: ClientCommand) -> Result<Answer, CommandError> {
     match command {
         ClientCommand::Add(new) => add(context, *new).await,
-        ClientCommand::List { after } => list(context, after.as_deref().and_then(ClientId::parse).as_ref()).await,
+        ClientCommand::List { after } => list(context, cursor(after.as_deref(), ClientId::parse)?.as_ref()).await,
         ClientCommand::Show(id) => Ok(ClientAnswer::from(&find(context, &id).await?).into()),
         ClientCommand::RotateSecret { client, overlap_seconds } => {
             rotate_secret(context, &client, overlap_seconds).await

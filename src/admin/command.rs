@@ -416,8 +416,7 @@ pub struct LinkArguments {
 /// Format of exported users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// Comma-separated values with a header (RFC 4180); cells that a spreadsheet would evaluate begin with an
-    /// apostrophe
+    /// Comma-separated values with a header (RFC 4180); text that a spreadsheet would evaluate gets an apostrophe
     #[default]
     Csv,
 }

@@ -166,12 +166,23 @@ pub enum CommandError {
     Exists(String),
     #[error("{0}")]
     Forbidden(String),
+    /// The cursor of a list cannot be read.
+    #[error("the value of \"after\" is not that of \"next\" on a page of this list")]
+    Cursor,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The password could not be hashed.
     #[error(transparent)]
     Password(#[from] PasswordError),
+}
+
+/// Parses the cursor of a list, which the previous page has returned.
+///
+/// # Errors
+/// [`CommandError::Cursor`] if it cannot be read. The first page instead would repeat the list.
+pub(super) fn cursor<T>(after: Option<&str>, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, CommandError> {
+    after.map(|after| parse(after).ok_or(CommandError::Cursor)).transpose()
 }
 
 impl CommandError {

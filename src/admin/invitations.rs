@@ -104,28 +104,28 @@ async fn record_sent(context: &CommandContext<'_>, sub: Subject, is_printed: boo
 /// still valid.
 pub(super) async fn resend(
     context: &CommandContext<'_>,
-    user: &UserRef,
+    named: &UserRef,
     print_link: bool,
 ) -> Result<Answer, CommandError> {
     let sender = if print_link { None } else { Some(InvitationSender::find(context, 1).await?) };
-    let invited_user = users::find(context, user).await?;
+    let invited_user = users::find(context, named).await?;
     let store = context.store;
     let (Some(user), links) =
         (store.user_record(invited_user.sub).await?, store.account_links(invited_user.sub).await?)
     else {
-        return Err(users::absent(user));
+        return Err(users::absent(named));
     };
-    let name = user.value.sign_in_name();
+    // Errors name the user as the command did. The token of an API request may not read other names.
     if !user.value.is_enabled() {
-        return Err(CommandError::invalid(format!("{name} is disabled; enable the account first")));
+        return Err(CommandError::invalid(format!("{named} is disabled; enable the account first")));
     }
     let factors = store.factors(invited_user.sub).await?.map(|factors| factors.value);
     if is_used(&user.value, factors.as_ref()) {
-        let error = format!("{name} already has a password or a passkey and needs no invitation");
+        let error = format!("{named} already has a password or a passkey and needs no invitation");
         return Err(CommandError::Exists(error));
     }
     if user.value.email.is_none() {
-        return Err(CommandError::invalid(format!("{name} has no e-mail address; {}", needs_address(context))));
+        return Err(CommandError::invalid(format!("{named} has no e-mail address; {}", needs_address(context))));
     }
     let before = links.as_ref().map_or_else(|| AccountLinks::none(invited_user.sub), |links| links.value.clone());
     let language = before.invitation.as_ref().and_then(|invitation| invitation.language);
@@ -145,15 +145,15 @@ pub(super) async fn resend(
     let (user_pair, links_pair) = ((&user, &user.value), (links.as_ref(), &next));
     if store.put_user_and_links(user_pair, links_pair, mail.as_slice(), None).await? == Committed::Conflict {
         return Err(CommandError::invalid(format!(
-            "the user {name} was changed at the same time; check the account and try again"
+            "the user {named} was changed at the same time; check the account and try again"
         )));
     }
     record_sent(context, invited_user.sub, link.is_some()).await;
     Ok(UserAnswer { invitation_link: link, ..answer_with(context, user.value, Some(&invitation)) }.into())
 }
 
-pub(super) async fn revoke(context: &CommandContext<'_>, user: &UserRef) -> Result<Answer, CommandError> {
-    let user = users::find(context, user).await?;
+pub(super) async fn revoke(context: &CommandContext<'_>, named: &UserRef) -> Result<Answer, CommandError> {
+    let user = users::find(context, named).await?;
     let withdrawn = context.store.change_account_links(user.sub, &[], |links| {
         let open = links.invitation.as_ref().is_some_and(|invitation| invitation.accepted_at.is_none());
         if open {
@@ -162,8 +162,7 @@ pub(super) async fn revoke(context: &CommandContext<'_>, user: &UserRef) -> Resu
         open
     });
     if !withdrawn.await? {
-        let error = format!("{} has no pending invitation", user.sign_in_name());
-        return Err(CommandError::Absent(error));
+        return Err(CommandError::Absent(format!("{named} has no pending invitation")));
     }
     context.store.drop_mails_of(user.sub, MailKind::Invitation).await?;
     context.record(context.event(AuditKind::InvitationWithdrawn).for_subject(user.sub)).await;

@@ -16,6 +16,7 @@ pub mod client_settings;
 mod clients;
 pub mod command;
 mod context;
+mod csv_cells;
 mod execute;
 mod export;
 mod factors;

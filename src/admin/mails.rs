@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::answer::{Answer, EndedAnswer, ListPage, MailAnswer, Rows};
 use super::command::MailCommand;
-use super::context::{CommandContext, CommandError};
+use super::context::{CommandContext, CommandError, cursor};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::mail::MailId;
 use sealgate_domain::time::UnixTime;
@@ -50,7 +50,8 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: MailCommand) 
     let store = context.store;
     match command {
         MailCommand::List { sent, after } => {
-            let cursor = after.as_deref().and_then(MailCursor::parse);
+            let is_of_list = |cursor: &MailCursor| matches!(cursor, MailCursor::Sent(..)) == sent;
+            let cursor = cursor(after.as_deref(), |text| MailCursor::parse(text).filter(is_of_list))?;
             if sent { list_sent(context, cursor).await } else { list(context, cursor).await }
         }
         MailCommand::Retry { id } => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, EndedAnswer, ListPage, Rows, UserAnswer};
 use crate::command::{UserCommand, UserListFilter};
-use crate::context::{CommandContext, CommandError, Mailing, PAGE};
+use crate::context::{CommandContext, CommandError, Mailing, PAGE, cursor};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
 use sealgate_domain::account_links::AccountLinks;
@@ -19,7 +19,7 @@ use sealgate_domain::profile::{
     MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_visible,
 };
 use sealgate_domain::secret::Secret;
-use sealgate_domain::source::{SourceLink, SourceName, UserSource};
+use sealgate_domain::source::{SourceLink, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState, membership_changes};
 use sealgate_domain::username::Username;
@@ -33,9 +33,9 @@ pub(super) async fn execute(context: &CommandContext<'_>, command: UserCommand) 
     match command {
         UserCommand::Add(new) => add(context, *new).await,
         UserCommand::Import(import) => import::execute(context, *import).await,
-        UserCommand::List { filter, after } => list(context, &filter, after.as_deref().and_then(Subject::parse)).await,
+        UserCommand::List { filter, after } => list(context, &filter, cursor(after.as_deref(), Subject::parse)?).await,
         UserCommand::Export { after, .. } => {
-            list(context, &UserListFilter::default(), after.as_deref().and_then(Subject::parse)).await
+            list(context, &UserListFilter::default(), cursor(after.as_deref(), Subject::parse)?).await
         }
         UserCommand::Show(user) => {
             let user = find(context, &user).await?;
@@ -180,8 +180,7 @@ pub(super) async fn edit(
         let kept = changed_fields(&before, &next);
         let kept: Vec<_> = kept.into_iter().filter(|field| KEPT_BY_SOURCE.contains(field)).collect();
         if !kept.is_empty() {
-            let ((kind, name), kept) = (source_words(source), kept.join(", "));
-            return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's {kept}; change it there")));
+            return Err(kept_by_source(source, &kept.join(", ")));
         }
     }
     // Values that older rules accepted may stay, but new ones must satisfy the current rules.
@@ -207,9 +206,14 @@ pub(super) async fn edit(
     let user = match context.store.rename_user_and_tell(before.sub, change, left).await? {
         RenameOutcome::Renamed(user) => *user,
         RenameOutcome::Absent => return Err(absent(user)),
-        RenameOutcome::EmailTaken => return Err(next.email.as_ref().map_or_else(|| name_taken(&next), email_taken)),
+        // The command has given the new names. Others are not repeated.
+        RenameOutcome::EmailTaken => {
+            let given = next.email.as_ref().filter(|_| next.email != before.email);
+            return Err(given.map_or_else(|| other_has("e-mail address"), email_taken));
+        }
         RenameOutcome::UsernameTaken => {
-            return Err(next.username.as_ref().map_or_else(|| name_taken(&next), username_taken));
+            let given = next.username.as_ref().filter(|_| next.username != before.username);
+            return Err(given.map_or_else(|| other_has("username"), username_taken));
         }
         RenameOutcome::Nameless => return Err(CommandError::invalid(NAMELESS)),
     };
@@ -302,9 +306,11 @@ fn replace<T: Clone>(value: &mut Option<T>, new: Option<&T>, remove: bool) {
     }
 }
 
-/// Returns the kind and the name of the source that keeps a user's account.
-fn source_words(source: &UserSource) -> (&'static str, &SourceName) {
-    (if source.is_upstream() { "upstream" } else { "directory" }, &source.link.source)
+/// Returns the error about attributes that the user's source keeps. It does not name the source, because
+/// the token of an API request may not read it.
+fn kept_by_source(source: &UserSource, kept: &str) -> CommandError {
+    let kind = if source.is_upstream() { "OpenID provider" } else { "directory" };
+    CommandError::invalid(format!("the user's {kind} keeps the {kept}; change it there"))
 }
 
 /// Attributes that a source keeps for its users.
@@ -331,8 +337,7 @@ async fn set_password(
 ) -> Result<Answer, CommandError> {
     let user = find(context, user_ref).await?;
     if let Some(source) = &user.source {
-        let (kind, name) = source_words(source);
-        return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's password; change it there")));
+        return Err(kept_by_source(source, "password"));
     }
     let judged = context.passwords.check(password, &Owner::of(&user)).await?;
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
@@ -346,8 +351,7 @@ async fn set_password(
     };
     let (user, ended) = change_and_end(context, user_ref, sub, set).await?;
     if let Some(source) = &user.source {
-        let (kind, name) = source_words(source);
-        return Err(CommandError::invalid(format!("the {kind} {name} keeps this user's password; change it there")));
+        return Err(kept_by_source(source, "password"));
     }
     context.record(context.event(AuditKind::PasswordChanged).for_subject(sub).with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
@@ -541,6 +545,10 @@ pub(super) async fn find_conflict(
 
 fn email_taken(email: &Email) -> CommandError {
     CommandError::Exists(format!("a user with the e-mail address {} already exists", email.as_str()))
+}
+
+fn other_has(name: &str) -> CommandError {
+    CommandError::Exists(format!("another user has the {name} of this user"))
 }
 
 /// Returns the error if another user has one of the names.

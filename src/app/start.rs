@@ -26,7 +26,7 @@ use sealgate_core::state::Parts;
 use sealgate_core::state::{NotServing, Sealgate};
 use sealgate_core::tokens::{client_key_sets, documents, trusted};
 use sealgate_domain::oauth::jwk_set::Algorithm;
-use sealgate_edge::{Challenges, Resolver, TokenKeys, inherited_sockets};
+use sealgate_edge::{Challenges, LoopMark, Resolver, TokenKeys, inherited_sockets};
 use sealgate_gateway::max_login_threads;
 use sealgate_signer::{ErrorClass, Observer, Pkcs11Signer, SignError};
 use sealgate_store::Store;
@@ -102,6 +102,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         admin: config.admin.listen,
         sockets: inherited_sockets().map_err(line)?,
         apps: config.apps.clone(),
+        loop_mark: LoopMark::new(config.issuer.as_str()),
         resolver: Resolver::system(),
         challenges,
         token_keys: Some(token_keys),

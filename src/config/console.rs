@@ -65,6 +65,11 @@ impl Console {
         self.roles(&user.roles, |group| user.is_in_group(group))
     }
 
+    /// Returns whether a user is an administrator, or would be one if the console were enabled.
+    pub fn is_administrator(&self, user: &User) -> bool {
+        user.roles.contains(&Role::Admin) || self.admins.as_ref().is_some_and(|group| user.is_in_group(group))
+    }
+
     /// Returns the groups whose users this user manages. Empty if the user is no user manager.
     pub fn managed_by(&self, user: &User) -> BTreeSet<String> {
         if self.enabled { self.named_groups(user) } else { BTreeSet::new() }

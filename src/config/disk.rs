@@ -211,6 +211,17 @@ impl Files {
         }
     }
 
+    /// Returns whether two paths lead to the same Unix socket, also through `..` and symbolic links. The
+    /// sockets may be absent.
+    pub(super) fn are_same_socket(&self, one: &Path, other: &Path) -> bool {
+        let real = |path: &Path| {
+            let in_directory = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+            path.canonicalize().ok().or_else(in_directory)
+        };
+        let FileChecks::Yes { .. } = self.checks else { return one == other };
+        one == other || real(one).is_some_and(|one| Some(one) == real(other))
+    }
+
     /// Reads a certificate chain. Use [`belong_together`] to compare it with its private key.
     pub(super) fn certificate(&self, text: &str) -> Result<Chain, String> {
         let path = self.path(text)?;

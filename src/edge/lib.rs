@@ -42,6 +42,7 @@ pub use self::monitoring::{Phase, admin_service};
 pub use self::probe::Probe;
 pub use self::proxy::health_path::HealthPath;
 pub use self::proxy::long_lived::{Cancellable, LongLived, watch_long_lived};
+pub use self::proxy::loop_mark::LoopMark;
 pub use self::proxy::read_timeout::Timers;
 pub use self::proxy::service::Proxy;
 pub use self::proxy::snapshot::EdgeUpdate;

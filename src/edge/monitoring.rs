@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use super::Health;
 use super::probe::Probe;
 use super::proxy::body::respond;
+use super::proxy::loop_mark::LoopMark;
 
 /// Phase of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +31,15 @@ pub enum Phase {
 /// Creates the application of the monitoring listener.
 ///
 /// `/readyz` reports ready if the phase is [`Phase::Serving`], `health` reports ready, and the
-/// probe succeeds.
+/// probe succeeds. Requests that the gateway has forwarded are refused, by whatever name or address they
+/// came: users of an application must not read the metrics.
 pub const fn admin_service(
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
     probe: Arc<Probe>,
+    loop_mark: LoopMark,
 ) -> MonitoringService {
-    MonitoringService { health, phase, probe }
+    MonitoringService { health, phase, probe, loop_mark }
 }
 
 /// HTTP service of `admin.listen`, without TLS.
@@ -44,10 +47,18 @@ pub struct MonitoringService {
     health: Arc<dyn Health>,
     phase: watch::Receiver<Phase>,
     probe: Arc<Probe>,
+    loop_mark: LoopMark,
 }
 
 impl MonitoringService {
-    async fn answer(&self, method: &Method, path: &str) -> Response<Bytes> {
+    async fn answer(&self, method: &Method, path: &str, is_forwarded: bool) -> Response<Bytes> {
+        if is_forwarded {
+            return fault(
+                StatusCode::LOOP_DETECTED,
+                "loop_detected",
+                "This listener does not serve requests that Sealgate has forwarded.",
+            );
+        }
         if !matches!(path, "/metrics" | "/healthz" | "/readyz") {
             return fault(
                 StatusCode::NOT_FOUND,
@@ -103,7 +114,8 @@ impl HttpServerApp for MonitoringService {
         }
         let head = session.req_header();
         let (method, path) = (head.method.clone(), head.uri.path().to_owned());
-        let response = self.answer(&method, &path).await;
+        let is_forwarded = self.loop_mark.is_in(&head.headers);
+        let response = self.answer(&method, &path, is_forwarded).await;
         respond(&mut session, response, None).await.ok()?;
         let settings = HttpPersistentSettings::for_session(&session);
         let reusable = session.finish().await.ok()??;

@@ -162,6 +162,7 @@ fn wording(status: StatusCode) -> (&'static str, &'static str) {
         StatusCode::GATEWAY_TIMEOUT => {
             ("gateway_timeout", "The application took too long to respond. Try again in a moment.")
         }
+        StatusCode::LOOP_DETECTED => ("loop_detected", "The application's server leads back to this proxy."),
         status if status.is_client_error() => ("invalid_request", "The request is not valid HTTP."),
         _ => ("server_error", "The request failed."),
     }
@@ -184,6 +185,7 @@ fn turkish(status: StatusCode) -> &'static str {
         StatusCode::BAD_GATEWAY => "Uygulamaya ulaşılamıyor. Birazdan yeniden deneyin.",
         StatusCode::SERVICE_UNAVAILABLE => "Hizmet şu anda kullanılamıyor. Birazdan yeniden deneyin.",
         StatusCode::GATEWAY_TIMEOUT => "Uygulama zamanında yanıt vermedi. Birazdan yeniden deneyin.",
+        StatusCode::LOOP_DETECTED => "Uygulamanın sunucu adresi yine bu sunucuya yönleniyor. Yöneticinize bildirin.",
         status if status.is_client_error() => "İstek geçerli değil.",
         _ => "İstek işlenirken bir hata oluştu.",
     }

@@ -1,7 +1,7 @@
 //! Open accesses of a user: the rows of the table on a page, and the parser of the form that ends
 //! an access.
 
-use crate::request::ProviderRequest as _;
+use crate::request::{AFTER, ProviderRequest as _};
 use sealgate_admin::open_accesses;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -13,9 +13,6 @@ use sealgate_pages::{AccessTable, Problem};
 
 /// Maximum number of rows on a page. It keeps the page below 40 KiB.
 const ROWS_PER_PAGE: usize = 30;
-
-/// Query parameter: number of rows on the previous pages.
-const AFTER: &str = "after";
 
 /// Rows of one page.
 pub(crate) struct AccessRows {
@@ -53,7 +50,7 @@ impl AccessRows {
         // The sort is stable, so the rows of a session at an application stay below those of its browser.
         all.sort_by_key(|access| own.is_some() && access.sid != own);
         let is_elsewhere = all.iter().any(|access| access.kind == AccessKind::Session && access.sid != own);
-        let start = ctx.query()?.one(AFTER)?.and_then(|after| after.parse().ok()).unwrap_or(0).min(all.len());
+        let start = ctx.cursor(|after| after.parse().ok())?.unwrap_or(0).min(all.len());
         let end = start.saturating_add(ROWS_PER_PAGE).min(all.len());
         let next = (end < all.len()).then(|| ctx.path(&format!("{page}?{AFTER}={end}")));
         all.truncate(end);

@@ -26,6 +26,9 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// header limit of proxies.
 const MAX_QUERY_LENGTH: usize = 8 * 1024;
 
+/// Query parameter: position of a page in a list.
+pub(crate) const AFTER: &str = "after";
+
 /// Page settings of the provider.
 pub(super) static PAGES: PageHost = PageHost {
     assets: |config| format!("{}/oauth/", config.issuer.path_prefix()),
@@ -110,6 +113,12 @@ pub(crate) trait ProviderRequest {
     /// Records the page languages that the client requested (`ui_locales`).
     fn set_ui_locales(&self, ui_locales: Option<&str>);
 
+    /// Returns the position of a page in a list: the parameter [`AFTER`], as a link to the page has it.
+    ///
+    /// # Errors
+    /// An error page if it cannot be read. The first page instead would repeat the list.
+    fn cursor<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Failure>;
+
     /// Prefixes a path of the provider with the issuer's path.
     fn path(&self, path: &str) -> String;
 
@@ -188,6 +197,12 @@ impl ProviderRequest for RequestContext<'_> {
             // Keep the first value: a request has one list of languages.
             let _ = self.ui_locales.set(locales.to_owned());
         }
+    }
+
+    fn cursor<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Failure> {
+        let query = self.query()?;
+        let Some(after) = query.one(AFTER)? else { return Ok(None) };
+        parse(after).map(Some).ok_or(Failure::page(Problem::InvalidRequest))
     }
 
     fn path(&self, path: &str) -> String {

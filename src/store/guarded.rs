@@ -432,7 +432,7 @@ impl UserRule {
         Self(Arc::new(holds))
     }
 
-    fn holds(&self, user: &User) -> bool {
+    pub(crate) fn holds(&self, user: &User) -> bool {
         (self.0)(user)
     }
 }

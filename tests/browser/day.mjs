@@ -115,7 +115,7 @@ export const dayOf = (lane) => [
       const signIns = await page.textContent(".events tbody");
       assert.match(signIns, /ekip\.a\.[^]*192\.0\.2\.\d+/);
       const download = page.waitForEvent("download");
-      await press(page, "a[download][href*='ndjson']");
+      await press(page, "a[href*='/audit/export'][href*='ndjson']");
       const parts = [];
       for await (const part of await (await download).createReadStream()) parts.push(part);
       const events = Buffer.concat(parts).toString().trim().split("\n").map((line) => JSON.parse(line));

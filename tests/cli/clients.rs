@@ -500,8 +500,9 @@ async fn an_initial_token_works_until_it_expires() {
     assert!(!site.store_holds(token));
     let store = site.store().await;
     let hash = SecretHash::for_secret(token.as_bytes());
-    assert!(store.initial_token_works(&hash, UnixTime::from_seconds(end - 1)).await.unwrap());
-    assert!(!store.initial_token_works(&hash, UnixTime::from_seconds(end)).await.unwrap());
+    let token = store.registration_token(&hash).await.unwrap().unwrap();
+    assert!(token.works(UnixTime::from_seconds(end - 1)));
+    assert!(!token.works(UnixTime::from_seconds(end)));
 }
 
 #[tokio::test]

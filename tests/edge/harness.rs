@@ -22,7 +22,7 @@ use sealgate_config::{
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_edge::{
     Affinity, AnswerReason, AnswerRewrite, AnsweredBy, ConnectionEvent, EdgeObserver, EdgeUpdater, Finished, Forward,
-    Front, Health, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
+    Front, Health, LoopMark, Origin, Policy, Reauthorization, Resolver, Rewrite, RouteDecision,
 };
 use tokio::sync::oneshot;
 
@@ -370,6 +370,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
         admin: Some("127.0.0.1:0".parse().unwrap()),
         sockets: Vec::new(),
         apps: upstreams.iter().map(|address| app(&[*address])).collect(),
+        loop_mark: LoopMark::new("https://id.example"),
         resolver: Resolver::system(),
         challenges: Arc::default(),
         token_keys: None,

@@ -84,7 +84,7 @@ fn an_http_1_client_uses_an_upstream_over_http_2() {
     assert_eq!(head.uri.to_string(), "http://wiki.example/a?b=c");
     let mut names: Vec<_> = head.headers.keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
-    assert_eq!(names, ["traceparent", "x-forwarded-user", "x-request-id"]);
+    assert_eq!(names, ["cdn-loop", "traceparent", "x-forwarded-user", "x-request-id"]);
     // Of the trailers, HTTP/1.1 clients get none. The body is complete.
     client.send(b"POST /echo HTTP/1.1\r\nHost: wiki.example\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.send(b"2\r\nhi\r\n0\r\nX-Forwarded-User: eve\r\n\r\n");

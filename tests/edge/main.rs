@@ -25,6 +25,7 @@ mod legacy;
 mod limits;
 mod load_balancers;
 mod local;
+mod loops;
 #[path = "../support/port.rs"]
 mod port;
 mod proxying;

@@ -84,12 +84,12 @@ fn connection_options_cannot_remove_identity_headers() {
     let edge = Edge::before(&[legacy()]);
     let fields = received(
         &edge,
-        "GET /json HTTP/1.1\r\nHost: a\r\nConnection: close, X-Forwarded-User, X-Request-Id, Traceparent\r\n\
+        "GET /json HTTP/1.1\r\nHost: a\r\nConnection: close, X-Forwarded-User, X-Request-Id, Traceparent, CDN-Loop\r\n\
          X-Forwarded-User: mallory\r\n\r\n",
     );
     let users: Vec<_> = fields.iter().filter(|(name, _)| name == "x-forwarded-user").collect();
     assert_eq!(users, [&("x-forwarded-user".to_owned(), "alice".to_owned())]);
-    for kept in ["x-request-id", "traceparent"] {
+    for kept in ["x-request-id", "traceparent", "cdn-loop"] {
         assert!(names(&fields).contains(&kept), "{kept}");
     }
 }

@@ -7,6 +7,7 @@ mod protected;
 mod requests;
 mod tokens;
 mod users;
+mod write_only;
 
 use std::time::Duration;
 

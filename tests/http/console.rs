@@ -13,6 +13,7 @@ mod client_logout;
 mod client_rules;
 mod client_secrets;
 mod confirmation;
+mod cursors;
 mod defined;
 mod device;
 mod edit_apps;

@@ -263,7 +263,8 @@ async fn many_accesses_are_shown_page_by_page() {
         path = rest.split('"').next().unwrap().to_owned();
     }
     assert_eq!(shown, 71);
-    for query in ["?after=x", "?after=-1", "?after=99999999999999999999", "?after=500"] {
-        assert_eq!(browser.get(&format!("{PAGE}{query}")).await.status, 200, "{query}");
+    // Some rows may have ended since the link was shown.
+    for (query, status) in [("x", 400), ("-1", 400), ("99999999999999999999", 400), ("500", 200)] {
+        assert_eq!(browser.get(&format!("{PAGE}?after={query}")).await.status, status, "{query}");
     }
 }

@@ -6,6 +6,7 @@
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
 
+use crate::csv_cells::unguarded;
 use crate::users_file::{LineFault, UserRow, UsersFile};
 use sealgate_domain::secret::Secret;
 
@@ -163,14 +164,14 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow
     for (column, cell) in columns.iter().zip(record) {
         let cell = unguarded(cell);
         match column {
-            Column::Email => cell.clone_into(&mut row.email),
-            Column::Name => cell.clone_into(&mut row.name),
-            Column::Username => cell.clone_into(&mut row.username),
+            Column::Email => row.email = cell.into_owned(),
+            Column::Name => row.name = cell.into_owned(),
+            Column::Username => row.username = cell.into_owned(),
             Column::Groups => {
                 row.groups =
                     cell.split(',').map(|group| group.trim().to_owned()).filter(|group| !group.is_empty()).collect();
             }
-            Column::PasswordHash => row.password_hash = Secret::new(cell),
+            Column::PasswordHash => row.password_hash = Secret::new(&*cell),
             Column::EmailVerified => {
                 row.email_verified = match cell.to_ascii_lowercase().as_str() {
                     "" | "false" => false,
@@ -185,18 +186,12 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow
                     _ => return Err(LineFault::in_field(line, "state", "write enabled or disabled")),
                 };
             }
-            Column::PhoneNumber => cell.clone_into(&mut row.phone_number),
-            Column::App => cell.clone_into(&mut row.app),
-            Column::Language => cell.clone_into(&mut row.language),
+            Column::PhoneNumber => row.phone_number = cell.into_owned(),
+            Column::App => row.app = cell.into_owned(),
+            Column::Language => row.language = cell.into_owned(),
         }
     }
     Ok(row)
-}
-
-/// Removes the apostrophe that protects a cell from evaluation in a spreadsheet, as `user export`
-/// writes it.
-fn unguarded(cell: &str) -> &str {
-    cell.strip_prefix('\'').filter(|rest| rest.starts_with(['=', '+', '-', '@'])).unwrap_or(cell)
 }
 
 /// Counter of lines. The CSV reader's own counter attributes some line breaks to the following

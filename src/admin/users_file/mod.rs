@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::{UserAnswer, in_clear};
-use crate::audit::write_fields;
+use crate::csv_cells::write_fields;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Email;

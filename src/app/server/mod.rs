@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 use sealgate_config::{App, ServerConfig};
 use sealgate_edge::{
     Cancellable, Challenges, EdgeUpdater, FailureChannels, Front, Health, HealthPath, HttpService, Limits, Listener,
-    LongLived, Phase, Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads, Timers, Tls,
-    TokenKeys, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
+    LongLived, LoopMark, Phase, Probe, Proxy, Quota, Redirect, RequestIds, Resolver, Snapshot, Snapshots, Threads,
+    Timers, Tls, TokenKeys, TransportSecurity, Watch, admin_service, watch_long_lived, watch_tls, watch_upstreams,
 };
 use sealgate_system::read_mostly::LocalRef;
 use sealgate_system::tls::install;
@@ -86,6 +86,8 @@ pub struct ServerParts {
     pub sockets: Vec<TcpListener>,
     /// The applications. [`sealgate_edge::Forward::app`] is an index into this list.
     pub apps: Vec<App>,
+    /// Element that identifies requests of this installation.
+    pub loop_mark: LoopMark,
     /// Resolver of upstream names.
     pub resolver: Resolver,
     /// Answers to the challenges of a certificate authority.
@@ -249,11 +251,11 @@ impl Server {
         // The admin listener does not stop, so that monitoring can read metrics until the end.
         let (_never, running) = watch::channel(false);
         if let Some(listener) = admin {
-            let health = Arc::clone(&parts.health);
+            let (health, loop_mark) = (Arc::clone(&parts.health), parts.loop_mark.clone());
             server.add_service(HttpService::new(
                 "admin",
                 Threads::ONE,
-                move || admin_service(Arc::clone(&health), phases.clone(), Arc::clone(&probe)),
+                move || admin_service(Arc::clone(&health), phases.clone(), Arc::clone(&probe), loop_mark.clone()),
                 vec![listener],
                 Limits { proxy_protocol: Vec::new(), ..limits(&parts.server) },
                 Quota::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, parts.server.header_bytes, Vec::new()),
@@ -348,6 +350,7 @@ fn proxy(parts: &ServerParts, snapshots: Arc<Snapshots>, long_lived: Arc<LongLiv
         body_timeout: parts.server.body_timeout,
         write_timeout: WRITE_TIMEOUT,
         request_ids: RequestIds::random(),
+        loop_mark: parts.loop_mark.clone(),
         long_lived,
         tracer: parts.tracer.clone(),
         health_path: parts

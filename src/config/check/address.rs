@@ -2,7 +2,7 @@
 //!
 //! Each error states the problem and the allowed values. Constants for durations are in seconds.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 use url::{Host, Url};
@@ -248,16 +248,14 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
     if port == 0 {
         return Err(format!("{text:?} has port 0; write the port that the server listens on"));
     }
-    let address = match url.host() {
-        Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
-        Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
-        Some(Host::Domain(_)) | None => None,
+    let addresses = match url.host() {
+        Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],
+        Some(Host::Ipv6(address)) => vec![IpAddr::from(address)],
+        Some(Host::Domain(name)) if is_localhost(name) => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        Some(Host::Domain(_)) | None => Vec::new(),
     };
     let ours = |listener: &&SocketAddr| {
-        let same = address.is_some_and(|address| {
-            listener.ip() == address || (listener.ip().is_unspecified() && address.is_loopback())
-        });
-        listener.port() == port && same
+        addresses.iter().any(|address| is_listener((*address, port).into(), std::slice::from_ref(*listener)))
     };
     match listen.iter().find(ours) {
         Some(listener) => {
@@ -265,6 +263,28 @@ pub(super) fn upstream(text: &str, listen: &[SocketAddr]) -> Result<Upstream, St
         }
         None => Ok(Upstream::Url(url)),
     }
+}
+
+/// Returns whether a name is `localhost` or below it, which are the loopback addresses (RFC 6761 §6.3).
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Returns whether a connection to this address reaches one of these listeners of the same machine.
+///
+/// The kernel connects to a loopback address instead of an unspecified one. A listener on an unspecified
+/// address accepts connections to every address of the machine, of which only the loopback addresses are
+/// known here.
+fn is_listener(address: SocketAddr, listeners: &[SocketAddr]) -> bool {
+    let ip = address.ip().to_canonical();
+    let is_local = ip.is_loopback() || ip.is_unspecified();
+    listeners.iter().filter(|listener| listener.port() == address.port()).any(|listener| {
+        let listener = listener.ip().to_canonical();
+        // Of an unspecified address, the machine may have either kind.
+        let accepts_any = listener.is_unspecified() || (ip.is_unspecified() && listener.is_loopback());
+        listener == ip || (is_local && accepts_any)
+    })
 }
 
 /// Parses a host name or IP address that a certificate can contain.

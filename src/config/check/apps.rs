@@ -269,7 +269,7 @@ fn upstream(text: &str, own: &Own<'_>, files: &Files, known: &mut Vec<Upstream>)
 /// creates it.
 fn socket(text: &str, own: &Own<'_>, files: &Files) -> Result<PathBuf, String> {
     let path = files.socket(files.path(text)?)?;
-    if own.socket == Some(&path) {
+    if own.socket.is_some_and(|socket| files.are_same_socket(socket, &path)) {
         return Err(format!("{} is Sealgate's own socket; use the application's socket", path.display()));
     }
     Ok(path)

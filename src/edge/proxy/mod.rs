@@ -12,6 +12,7 @@ pub(crate) mod health_path;
 pub(crate) mod http2_upstream;
 pub(crate) mod limits;
 pub(crate) mod long_lived;
+pub(crate) mod loop_mark;
 pub(crate) mod prefix_translation;
 pub(crate) mod queued_body;
 pub(crate) mod read_timeout;

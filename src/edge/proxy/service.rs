@@ -37,6 +37,7 @@ use super::headers::{change_answer, change_fields, change_request, sift_cookies,
 use super::health_path::HealthPath;
 use super::http2_upstream;
 use super::long_lived::{CancelHandle, ConnectionContext, LONG_LIVED_AGE, LongLived};
+use super::loop_mark::LoopMark;
 use super::prefix_translation::PrefixTranslation;
 use super::shown_path::shown_path;
 use super::snapshot::{Snapshots, Validity};
@@ -67,13 +68,14 @@ const MIN_BODY_RATE: u64 = 500;
 const MAX_DECISION_AGE: Duration = Duration::from_millis(100);
 
 const ACCESS_ENDED: &str = "Access was revoked during the request.";
+const LOOP: &str = "The application's server leads back to this proxy.";
 const SESSION_RENEWED: &str =
     "The session at the application had ended and was renewed. Open the page again and repeat the action.";
 const SESSION_ENDED: &str = "The session at the application has ended and cannot be renewed. Open the page again.";
 
-/// Number of fields to reserve in addition to the front's fields: request id, `Host`, client
-/// certificate.
-const FURTHER_FIELDS: usize = 6;
+/// Number of fields to reserve in addition to the front's fields: request id, `Host`, `CDN-Loop`,
+/// client certificate.
+const FURTHER_FIELDS: usize = 7;
 
 /// The public proxy service.
 pub struct Proxy {
@@ -87,6 +89,7 @@ pub struct Proxy {
     /// Maximum time for a client to accept a part of a response's body.
     pub write_timeout: Duration,
     pub request_ids: RequestIds,
+    pub loop_mark: LoopMark,
     pub long_lived: Arc<LongLived>,
     /// `Strict-Transport-Security` to send; `None` if the server is not reached over https.
     pub transport_security: Option<TransportSecurity>,
@@ -105,6 +108,7 @@ impl Proxy {
             trusted_proxies: self.trusted_proxies.clone(),
             proxy_protocol: self.proxy_protocol.clone(),
             request_ids: RequestIds::random(),
+            loop_mark: self.loop_mark.for_thread(),
             long_lived: Arc::clone(&self.long_lived),
             transport_security: self.transport_security.as_ref().and_then(TransportSecurity::for_thread),
             tracer: self.tracer.clone(),
@@ -430,6 +434,9 @@ impl ProxyHttp for Proxy {
                 Box::pin(self.local(session, body_limit, route, exchange)).await?;
             }
             RouteDecision::Forward(forward) => {
+                if self.loop_mark.shows_loop(&session.req_header().headers) {
+                    return Err(refused(508, LOOP));
+                }
                 let method = &session.req_header().method;
                 let needs_none = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
                 if needs_none && !forward.allow_get_body && !session.is_body_empty() {
@@ -640,6 +647,7 @@ impl ProxyHttp for Proxy {
             }
             self.request_ids.set_fields(fields, &exchange.origin.request_id, is_proxy, recorded);
             client_certificate::set_fields(fields, tls);
+            self.loop_mark.add(fields);
             if is_empty {
                 fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
             }

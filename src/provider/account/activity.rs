@@ -68,7 +68,7 @@ const KINDS: [AuditKind; 37] = [
 pub(super) async fn activity_page(ctx: &RequestContext<'_>) -> Result<Response, Failure> {
     let visitor = Visitor::find(ctx, PAGE).await?;
     let filter = AuditFilter { subject: Some(visitor.user.sub), kinds: KINDS.into(), ..AuditFilter::default() };
-    let after = ctx.query()?.one("after")?.and_then(AuditId::parse);
+    let after = ctx.cursor(AuditId::parse)?;
     ctx.sealgate.audit.store_pending(filter.subject).await;
     let page = ctx.sealgate.store.audit_page(&filter, after, EVENTS_PER_PAGE).await?;
     let (mut names, mut events) = (EventNames::default(), Vec::with_capacity(page.records.len()));

@@ -192,6 +192,7 @@ async fn finish(ctx: &RequestContext<'_>, visitor: &Visitor, revocation: &Revoca
     store.forget_browsers(subject, None).await?;
     store.end_app_passwords(subject).await?;
     store.end_api_tokens(subject).await?;
+    store.end_registration_tokens(subject).await?;
     store.end_grants_of_user(subject, EndReason::PasswordChanged, ctx.now).await?;
     store.close_revocation(revocation).await?;
     ctx.sealgate.audit.note(visitor.event(ctx, AuditKind::PasswordChanged));

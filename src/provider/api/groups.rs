@@ -6,10 +6,10 @@ use super::body::{Field, Kind, field};
 use super::problem::ApiProblem;
 use super::{Call, Reply};
 use http::StatusCode;
-use sealgate_admin::UserRef;
 use sealgate_admin::change_group;
 use sealgate_admin::command::{Command, UserCommand, UserListFilter};
 use sealgate_admin::user_settings::UserChanges;
+use sealgate_admin::{CommandError, UserRef};
 use sealgate_domain::profile::is_group;
 use sealgate_domain::user_list::UserList;
 
@@ -22,11 +22,14 @@ pub(super) const NEW_NAME: &[Field] = &[field("name", Kind::Text(100), "New name
 
 /// Lists the groups that have members, by name.
 pub(super) async fn list(call: &Call<'_>) -> Result<Reply, ApiProblem> {
-    let after = call.query.some_text("after").unwrap_or_default().to_owned();
+    let after = call.query.some_text("after").map(str::to_owned);
+    if after.as_ref().is_some_and(|after| !is_group(after)) {
+        return Err(CommandError::Cursor.into());
+    }
     let list = call.sealgate.user_lists.current(&call.sealgate.store, call.ctx.now).await?;
     let mut groups = list.with(UserList::groups).await?;
     groups.sort();
-    groups.retain(|(name, _)| after.is_empty() || *name > after);
+    groups.retain(|(name, _)| after.as_ref().is_none_or(|after| name > after));
     let next = (groups.len() > GROUPS_PER_PAGE).then(|| groups[GROUPS_PER_PAGE - 1].0.clone());
     let rows: Vec<Value> = groups
         .into_iter()

@@ -153,6 +153,7 @@ impl From<CommandError> for ApiProblem {
             CommandError::Invalid(reasons) => Self::invalid(reasons),
             CommandError::Absent(reason) => Self::not_found(reason),
             CommandError::Exists(reason) => Self::new(StatusCode::CONFLICT, "exists", reason),
+            CommandError::Cursor => Self::malformed(CommandError::Cursor.to_string()),
             CommandError::Forbidden(reason) => Self::new(StatusCode::FORBIDDEN, "forbidden", reason),
             CommandError::Store(error) => error.into(),
             CommandError::Password(error) => {

@@ -51,7 +51,7 @@ const MIDDLE: &str = "
 - `PUT` creates an object or replaces its settings: absent members are removed. Members that are `unchanged if absent` in the
   description stay. Repeating a `PUT` changes nothing, and leaves no audit event.
 - `PATCH` changes the given members. `null` removes a setting (RFC 7396), where the description permits `null`.
-- Times are seconds since 1970. Lists have a member `next`; pass it as `after` to get the next page. A page may be empty although
+- Times are seconds since 1970. Lists have a member `next`; pass it as `after` to get the next page. Another value is answered 400. A page may be empty although
   `next` is not null.
 
 A response with one object has a strong `ETag`. `If-Match` makes a change fail with 412 if the object has changed, also if it changes

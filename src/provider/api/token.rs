@@ -16,7 +16,7 @@ use sealgate_domain::api_token::{ApiScope, ApiToken};
 use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::limiter::LimitKey;
 use sealgate_domain::pace::Pace;
-use sealgate_domain::user::{Role, User};
+use sealgate_domain::user::User;
 use sealgate_store::{ProtectedUsers, UserRule};
 
 /// Returns the token of a request.
@@ -44,7 +44,7 @@ pub(super) async fn authenticate(ctx: &RequestContext<'_>) -> Result<ApiToken, A
     store.ensure_current(&basis)?;
     let console = &ctx.sealgate.config.console;
     let may_use =
-        |user: &Option<User>| user.as_ref().is_some_and(|user| user.is_enabled() && is_administrator(console, user));
+        |user: &Option<User>| user.as_ref().is_some_and(|user| user.is_enabled() && console.is_administrator(user));
     match (token, creator) {
         (Some(token), None) => Ok(token),
         (Some(token), Some(user)) if may_use(&user) => Ok(token),
@@ -73,7 +73,7 @@ fn refuse(ctx: &RequestContext<'_>) -> ApiProblem {
 /// only scope that ends access of administrators too.
 pub(super) fn guarded(ctx: &RequestContext<'_>, token: &ApiToken, scope: ApiScope) -> Sealgate {
     let console = ctx.sealgate.config.console.clone();
-    let creator = UserRule::new(move |user| is_administrator(&console, user));
+    let creator = UserRule::new(move |user| console.is_administrator(user));
     let console = ctx.sealgate.config.console.clone();
     let access = scope != ApiScope::ClientsWrite;
     let protected = (!token.has(ApiScope::AdminsWrite))
@@ -89,10 +89,6 @@ pub(super) async fn note_use(ctx: &RequestContext<'_>, token: &ApiToken) {
         // The next request tries again.
         tracing::warn!(token = %token.id(), %error, "cannot save the last use of an API token");
     }
-}
-
-fn is_administrator(console: &Console, user: &User) -> bool {
-    user.roles.contains(&Role::Admin) || console.admins.as_ref().is_some_and(|group| user.is_in_group(group))
 }
 
 /// Returns whether the user has a console role, or would have one if the console were enabled.

@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use crate::account::activity::EventNames;
 use crate::console::client::execute;
 use crate::console::{ConsoleUser, check_access, edit_app, groups, last_segment, segment_before_last};
-use crate::request::ProviderRequest as _;
+use crate::request::{AFTER, ProviderRequest as _};
 use crate::visitor;
 use sealgate_admin::command::{Command, SessionCommand};
 use sealgate_config::{Access, App, Route, RuleUser};
@@ -53,9 +53,6 @@ fn line<'a>(ctx: &'a RequestContext<'_>, app: &'a App, figures: Option<&Overview
 
 /// Maximum number of open sessions on a page.
 const SESSIONS_PER_PAGE: usize = 25;
-
-/// Query parameter: id of the last session on the previous page.
-const AFTER: &str = "after";
 
 /// Shows a section of the page of one application.
 pub(super) async fn app_page(
@@ -120,7 +117,7 @@ pub(super) async fn app_page(
 
 /// Returns some of the open sessions, and the URL of the next ones.
 async fn open_sessions(ctx: &RequestContext<'_>, app: &App) -> Result<(Vec<AppSessionLine>, Option<String>), Failure> {
-    let after = ctx.query()?.one(AFTER)?.and_then(SessionId::parse);
+    let after = ctx.cursor(SessionId::parse)?;
     let (sessions, next) = ctx.sealgate.store.sessions_at_app(&app.name, after, SESSIONS_PER_PAGE, ctx.now).await?;
     let (mut names, mut lines) = (EventNames::default(), Vec::with_capacity(sessions.len()));
     for session in sessions {

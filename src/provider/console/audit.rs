@@ -20,7 +20,7 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Subject;
 use sealgate_pages::console::SignInChart;
-use sealgate_pages::{AuditField, AuditLogPage, LiveView, html};
+use sealgate_pages::{AuditField, AuditLogPage, LiveView, Problem, html};
 use sealgate_store::AuditPage;
 
 const EVENTS_PER_PAGE: usize = 15;
@@ -254,6 +254,11 @@ impl AuditInput {
         u64::try_from(seconds).ok().map(UnixTime::from_seconds)
     }
 
+    /// Returns the path and query of the newest events, without the issuer's prefix.
+    pub(super) fn first_page(&self) -> String {
+        format!("/console/audit?{}", self.query().finish())
+    }
+
     /// Returns the filter as a query string.
     pub(super) fn query(&self) -> url::form_urlencoded::Serializer<'static, String> {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -289,11 +294,11 @@ struct Position {
 impl Position {
     fn read(ctx: &RequestContext<'_>) -> Result<Self, Failure> {
         let query = ctx.query()?;
-        let back = query.one("back")?.unwrap_or_default();
-        Ok(Self {
-            after: query.one("after")?.and_then(AuditId::parse),
-            back: back.split('.').filter_map(AuditId::parse).take(MAX_PREVIOUS_PAGES).collect(),
-        })
+        let back = query.one("back")?.map(|back| back.split('.').map(AuditId::parse).collect());
+        // An error as for `after`.
+        let mut back: Vec<AuditId> = back.unwrap_or(Some(Vec::new())).ok_or(Failure::page(Problem::InvalidRequest))?;
+        back.truncate(MAX_PREVIOUS_PAGES);
+        Ok(Self { after: ctx.cursor(AuditId::parse)?, back })
     }
 
     /// Returns the position of the next page.

@@ -3,8 +3,8 @@
 use http::Method;
 
 use super::audit::AuditInput;
-use crate::console::ConsoleUser;
 use crate::console::export::{self, Download, ExportedFile, FileFormat};
+use crate::console::{ConsoleUser, confirmation};
 use sealgate_admin::answer::EventAnswer;
 use sealgate_admin::audit;
 use sealgate_core::web::context::RequestContext;
@@ -26,6 +26,8 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let (format, response) = FileFormat::requested(ctx, "audit")?;
     let typed = AuditInput::read(&ctx.query()?)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
+    // The events have addresses of all users.
+    confirmation::require_recent(ctx, &typed.first_page()).await?;
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }

@@ -525,7 +525,9 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
     match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
-        CommandError::Invalid(_) | CommandError::Exists(_) => Failure::page(Problem::InvalidRequest),
+        CommandError::Invalid(_) | CommandError::Exists(_) | CommandError::Cursor => {
+            Failure::page(Problem::InvalidRequest)
+        }
         CommandError::Store(error) => error.into(),
         CommandError::Password(error) => error.into(),
     }

@@ -3,7 +3,7 @@
 use crate::account::activity::EventNames;
 use crate::console::ConsoleUser;
 use crate::console::client::execute;
-use crate::request::ProviderRequest as _;
+use crate::request::{AFTER, ProviderRequest as _};
 use sealgate_admin::UserRef;
 use sealgate_admin::command::{Command, ConsentCommand, GrantCommand};
 use sealgate_core::web::context::RequestContext;
@@ -18,15 +18,12 @@ use sealgate_store::GrantFilter;
 /// Maximum number of grants on a page.
 const GRANTS_PER_PAGE: usize = 25;
 
-/// Query parameter: id of the last grant on the previous page.
-const AFTER: &str = "after";
-
 /// Returns some of the client's grants, and the URL of the next ones.
 pub(super) async fn lines(
     ctx: &RequestContext<'_>,
     client: &Client,
 ) -> Result<(Vec<ClientGrantLine>, Option<String>), Failure> {
-    let after = ctx.query()?.one(AFTER)?.and_then(GrantId::parse);
+    let after = ctx.cursor(GrantId::parse)?;
     let filter = GrantFilter { client: Some(client.id.clone()), ..GrantFilter::default() };
     let page = ctx.sealgate.store.grants(&filter, after, GRANTS_PER_PAGE).await?;
     let (mut names, mut lines) = (EventNames::default(), Vec::with_capacity(page.grants.len()));

@@ -34,7 +34,7 @@ const MAX_READS: usize = 20;
 const NEW: &str = "/console/clients/new";
 
 pub(super) async fn clients_page(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
-    let mut after = ctx.query()?.one("after")?.and_then(ClientId::parse);
+    let mut after = ctx.cursor(ClientId::parse)?;
     let only_without_owner = console_user.roles.reads_everything() && ctx.query()?.one("owner")? == Some("none");
     let (mut clients, mut owners) = (Vec::new(), Owners::default());
     let mut more = true;

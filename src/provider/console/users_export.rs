@@ -49,11 +49,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
 ///
 /// # Errors
 /// An error page if the list has not all users.
-async fn find(
-    ctx: &RequestContext<'_>,
-    console_user: &ConsoleUser,
-    wanted: &Wanted,
-) -> Result<Vec<Subject>, Failure> {
+async fn find(ctx: &RequestContext<'_>, console_user: &ConsoleUser, wanted: &Wanted) -> Result<Vec<Subject>, Failure> {
     let list = ctx.sealgate.user_lists.current(&ctx.sealgate.store, ctx.now).await?;
     if list.is_full() {
         return Err(Failure::page(Problem::InvalidRequest));

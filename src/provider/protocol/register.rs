@@ -22,7 +22,7 @@ use sealgate_domain::oauth::registration::{
 };
 use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::secret::{Secret, SecretHash};
-use sealgate_store::Registered;
+use sealgate_store::{PresentedToken, Registered, UserRule};
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
@@ -61,7 +61,7 @@ pub(crate) async fn registration_endpoint(ctx: &RequestContext<'_>) -> Result<Re
     }
     let event = ctx.event(AuditKind::ClientRegistered, Actor::Client).with_client(&client.id);
     ctx.sealgate.audit.note(match initial_token {
-        Some(hash) => event.with_detail(format!("registration token {}", RegistrationToken::id_of(&hash))),
+        Some(token) => event.with_detail(format!("registration token {}", RegistrationToken::id_of(&token.hash))),
         None => event,
     });
     let issued = Issued { secret: secret.as_ref(), access_token: Some(&access_token) };
@@ -82,9 +82,8 @@ fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
 
 /// Checks whether this request may register a client.
 ///
-/// Returns the hash of the initial access token that the registration uses up, if the operator
-/// requires one.
-async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failure> {
+/// Returns the initial access token that the registration uses, if the operator requires one.
+async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<PresentedToken>, Failure> {
     match ctx.sealgate.config.registration.mode {
         RegistrationMode::Open => Ok(None),
         RegistrationMode::Off => Err(Failure::json(
@@ -95,7 +94,9 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<SecretHash>, Failu
             ),
         )),
         RegistrationMode::Token => {
-            let token = presented(ctx)?;
+            let console = ctx.sealgate.config.console.clone();
+            let creator = UserRule::new(move |user| console.is_administrator(user));
+            let token = PresentedToken { hash: presented(ctx)?, creator };
             let works = ctx.sealgate.store.initial_token_works(&token, ctx.now).await?;
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }

@@ -1,16 +1,24 @@
 //! Initial access tokens: one record per token, under the hash of the token, until it expires.
 
-use crate::engine::{Changes, Key};
+use crate::engine::{Changes, Expect, Key};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
-use crate::{Committed, MAX_CONFLICTS, Store, StoreError};
+use crate::{Committed, MAX_CONFLICTS, Store, StoreError, UserRule};
 use sealgate_domain::registration_token::{MAX_REGISTRATION_TOKENS, RegistrationToken, RegistrationTokenId};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
+use sealgate_domain::user::Subject;
 
 /// Maximum number of tokens per scan. Concurrent requests may exceed [`MAX_REGISTRATION_TOKENS`].
 const MAX_READ: usize = 2 * MAX_REGISTRATION_TOKENS;
+
+/// Initial access token of a request, and the rule that its creator must still satisfy.
+#[derive(Debug, Clone)]
+pub struct PresentedToken {
+    pub hash: SecretHash,
+    pub creator: UserRule,
+}
 
 impl Store {
     /// Stores a new token until it expires. Returns false if there are already
@@ -38,8 +46,24 @@ impl Store {
     }
 
     /// Returns whether a token registers a client now. Does not use it.
-    pub async fn initial_token_works(&self, hash: &SecretHash, now: UnixTime) -> Result<bool, StoreError> {
-        Ok(self.registration_token(hash).await?.is_some_and(|token| token.works(now)))
+    pub async fn initial_token_works(&self, token: &PresentedToken, now: UnixTime) -> Result<bool, StoreError> {
+        let Some(stored) = self.registration_token(&token.hash).await? else { return Ok(false) };
+        Ok(stored.works(now) && self.creator_of(&stored, &token.creator).await?.is_some())
+    }
+
+    /// Returns the expectations that the creator of a token may still create it. Empty for a token of an
+    /// operator, `None` if the creator may not.
+    pub(crate) async fn creator_of(
+        &self,
+        token: &RegistrationToken,
+        rule: &UserRule,
+    ) -> Result<Option<Vec<Expect>>, StoreError> {
+        let Some(creator) = token.creator else { return Ok(Some(Vec::new())) };
+        let Some(user) = self.user_record(creator).await? else { return Ok(None) };
+        // A revocation that opens after this read deletes the token.
+        let is_allowed =
+            user.value.is_enabled() && rule.holds(&user.value) && !self.has_open_revocation(creator).await?;
+        Ok(is_allowed.then(|| vec![user.unchanged()]))
     }
 
     /// Returns all tokens.
@@ -69,6 +93,14 @@ impl Store {
             }
         }
         Err(StoreError::Contended)
+    }
+
+    /// Deletes the tokens that a user has created.
+    pub async fn end_registration_tokens(&self, creator: Subject) -> Result<(), StoreError> {
+        for token in self.registration_tokens().await?.iter().filter(|token| token.creator == Some(creator)) {
+            self.remove_registration_token(token.id()).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn loaded_registration_token(

@@ -10,9 +10,9 @@ use crate::engine::{Changes, Key, Value};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
+use crate::subjects::registration_tokens::PresentedToken;
 use crate::{AddOutcome, Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, SelfRegistration};
-use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
 
 /// Number of clients per commit. The sled engine limits the size of a batch.
@@ -23,7 +23,7 @@ const CLIENTS_PER_COMMIT: usize = 64;
 #[must_use]
 pub enum Registered {
     Added,
-    /// The id is taken, or another request has used the initial access token.
+    /// The id is taken, or the initial access token does not work any more.
     Lost,
     /// The limit of self-registered clients is reached.
     Full,
@@ -35,7 +35,7 @@ impl Store {
     pub async fn register_client(
         &self,
         client: &Client,
-        initial_token: Option<&SecretHash>,
+        initial_token: Option<&PresentedToken>,
         most: usize,
     ) -> Result<Registered, StoreError> {
         // Increment the total before writing the record. Otherwise concurrent requests could all
@@ -58,17 +58,23 @@ impl Store {
     async fn add_registration(
         &self,
         client: &Client,
-        initial_token: Option<&SecretHash>,
+        initial_token: Option<&PresentedToken>,
     ) -> Result<AddOutcome, StoreError> {
         let key = table::client(&client.id);
         for _ in 0..MAX_CONFLICTS {
             let mut changes = record::create(key.clone(), client)?;
             let until = client.registration.as_ref().and_then(|own| own.unused_until);
             changes.put.extend(until.map(|until| (table::expiry(until, &key), Vec::new())));
-            if let Some(hash) = initial_token {
+            if let Some(token) = initial_token {
                 // The token has expired or was revoked meanwhile, or another request has used it.
-                let loaded = self.loaded_registration_token(hash).await?.filter(|token| token.value.left() > 0);
-                let Some(loaded) = loaded else { return Ok(AddOutcome::Exists) };
+                let loaded = self.loaded_registration_token(&token.hash).await?;
+                let Some(loaded) = loaded.filter(|token| token.value.left() > 0) else {
+                    return Ok(AddOutcome::Exists);
+                };
+                let Some(creator) = self.creator_of(&loaded.value, &token.creator).await? else {
+                    return Ok(AddOutcome::Exists);
+                };
+                changes.expect.extend(creator);
                 let mut used = loaded.value.clone();
                 used.clients.push(client.id.clone());
                 changes.merge(record::replace(&loaded, &used)?);

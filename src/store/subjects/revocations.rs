@@ -24,7 +24,9 @@ use sealgate_domain::user::{Subject, User};
 /// thousands of sessions and grants.
 const COMPLETION_DELAY: Duration = Duration::from_mins(1);
 
-/// Order to end all sessions, grants, application passwords, API tokens and e-mailed links of a user.
+/// Order to end all sessions, grants, application passwords, tokens and e-mailed links of a user.
+///
+/// The tokens are those for the admin API and those for registration that the user has created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
     pub subject: Subject,
@@ -87,6 +89,7 @@ impl Store {
         let grants = store.end_grants_of_user(user, revocation.why, at).await?;
         store.end_app_passwords(user).await?;
         store.end_api_tokens(user).await?;
+        store.end_registration_tokens(user).await?;
         // Invalidate the links again, because some may have been e-mailed after the commit.
         store.take_links_back(user).await?;
         if store.user_record(user).await.is_ok_and(|user| user.is_none()) {

@@ -317,3 +317,38 @@ async fn errors_name_no_commands_and_flags() {
         assert!(!has_command, "{method} {path} {body}: {detail}");
     }
 }
+
+/// The first page instead would repeat the list.
+#[tokio::test]
+async fn a_cursor_that_cannot_be_read_is_an_error_in_every_list() {
+    let provider = provider().await;
+    let program = everything(&provider).await;
+    let document = provider.get("/api/v1/openapi.json").await.json();
+    let mut lists = 0;
+    for (template, operations) in document["paths"].as_object().unwrap() {
+        let parameters = operations["get"]["parameters"].as_array().cloned().unwrap_or_default();
+        if !parameters.iter().any(|parameter| parameter["name"] == "after") {
+            continue;
+        }
+        let path = template.trim_start_matches('/').replace("{user}", BEN).replace("{group}", "staff");
+        let filters: &[&str] = match path.as_str() {
+            "sessions" | "grants" => &["user=ben@example.test&", "client=c1&"],
+            "mails" => &["", "sent=true&"],
+            _ => &[""],
+        };
+        for filter in filters {
+            assert_eq!(program.get(&format!("{path}?{filter}")).await.status, 200, "{path} {filter}");
+            for after in ["a,b", "..%2F..%2Fx,", ""] {
+                let reply = program.get(&format!("{path}?{filter}after={after}")).await;
+                assert_eq!(code(&reply, 400), "malformed", "{path} {filter} {after:?}");
+            }
+            lists += 1;
+        }
+    }
+    assert!(lists >= 12, "{lists}");
+    // A cursor of another list.
+    let id = "AAAAAAAAAAAAAAAAAAAAAA";
+    for (path, status) in [("mails?after=sent.1.", 400), ("mails?sent=true&after=sent.1.", 200)] {
+        assert_eq!(program.get(&format!("{path}{id}")).await.status, status, "{path}");
+    }
+}

@@ -259,6 +259,29 @@ async fn the_audit_log_can_be_paged_both_ways_and_exported() {
 }
 
 #[tokio::test]
+async fn an_export_requires_a_sign_in_of_the_last_five_minutes() {
+    let provider = provider().await;
+    let now = provider.sealgate.clock.now();
+    keep(&provider, vec![AuditEvent::new(now, AuditKind::KeysChanged, Actor::Operator)]).await;
+    let anna = signed_in(&provider, ANNA).await;
+    let export = "/console/audit/export?kind=keys_changed&format=";
+    for format in ["csv", "ndjson"] {
+        provider.wait(300);
+        assert_eq!(anna.get(&format!("{export}{format}")).await.status, 200);
+        provider.wait(1);
+        let login = anna.open(&format!("{export}{format}")).await;
+        assert_login(&login);
+        // The user returns to the selected events, and downloads them from there.
+        let page = anna.sign_in(&login, ANNA).await;
+        let link = format!("{export}{format}").replacen("kind=keys_changed", "kind=keys_changed&zone=0", 1);
+        assert!(page.text().contains(&format!("href=\"{}\"", link.replace('&', "&#38;"))), "{page:?}");
+        // With `download`, a browser would save the sign-in page as the file.
+        assert!(!page.text().contains(" download>"), "{page:?}");
+        assert_eq!(anna.get(&link).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn an_export_has_all_events_of_the_selection_and_is_recorded() {
     let provider = provider().await;
     let anna = signed_in(&provider, ANNA).await;

@@ -1,6 +1,10 @@
 //! Tests the page of initial access tokens, which register clients.
 
 use super::*;
+use crate::meddler::At;
+use sealgate_domain::grant::EndReason;
+use sealgate_domain::registration_token::RegistrationToken;
+use sealgate_domain::secret::SecretHash;
 
 const PAGE: &str = "/console/registration-tokens";
 const NEW: [(&str, &str); 4] = [("action", "create"), ("name", "CI runners"), ("days", "7"), ("registrations", "5")];
@@ -111,5 +115,83 @@ async fn the_page_says_when_tokens_are_not_accepted() {
         let anna = signed_in(&provider, ANNA).await;
         assert_eq!(anna.get(PAGE).await.text().contains("registration-mode"), is_off, "{mode}");
         assert!(anna.get("/console/clients").await.text().contains(&format!("href=\"{PAGE}\"")));
+    }
+}
+
+#[tokio::test]
+async fn a_token_works_only_while_its_creator_is_an_enabled_administrator() {
+    let provider = provider_with("admins = \"admins\"").await;
+    let anna = provider.anna.sub;
+    let (_, token) = create(&signed_in(&provider, ANNA).await, "20").await;
+    let works = async || register_over_http(&provider, &token).await.status == 201;
+    assert!(works().await);
+    for role in [None, Some(Role::Developer)] {
+        give(&provider, anna, role).await;
+        register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    }
+    // The group of administrators gives the role too.
+    provider.change_user(anna, |user| user.groups = ["admins".to_owned()].into()).await;
+    assert!(works().await);
+    provider.change_user(anna, |user| user.state = UserState::Disabled).await;
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    provider.change_user(anna, |user| user.state = UserState::Enabled).await;
+    assert!(works().await);
+    assert!(provider.sealgate.store.delete_user(anna, provider.clock.now()).await.unwrap());
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    assert_eq!(provider.sealgate.store.registration_tokens().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_revocation_of_all_access_deletes_the_registration_tokens_of_the_user() {
+    let provider = provider().await;
+    let (_, token) = create(&signed_in(&provider, ANNA).await, "20").await;
+    let store = &provider.sealgate.store;
+    let of_operator = RegistrationToken::new(
+        SecretHash::for_secret(b"operator"),
+        provider.clock.now(),
+        provider.clock.now().plus(Duration::from_hours(1)),
+    );
+    assert!(store.add_registration_token(&of_operator).await.unwrap());
+    store.revoke_user(provider.ben.sub, EndReason::Administrator, provider.clock.now()).await.unwrap();
+    assert_eq!(register_over_http(&provider, &token).await.status, 201, "another user");
+    store.revoke_user(provider.anna.sub, EndReason::Administrator, provider.clock.now()).await.unwrap();
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+    assert_eq!(store.registration_tokens().await.unwrap(), std::slice::from_ref(&of_operator));
+    assert_eq!(register_over_http(&provider, "operator").await.status, 201, "a token of an operator stays");
+}
+
+#[tokio::test]
+async fn a_new_password_deletes_the_registration_tokens_of_the_user() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let (_, token) = create(&anna, "5").await;
+    let page = anna.open("/account/password").await;
+    let new = "quiet river under nine stones";
+    let page = anna.submit(&page, &[("current", PASSWORD), ("new", new), ("again", new)]).await;
+    assert!(page.text().contains("Your password was changed"), "{page:?}");
+    register_over_http(&provider, &token).await.assert_bearer_error(401, "invalid_token");
+}
+
+/// The creator loses the role, or all access, between the check of the request and the commit.
+#[tokio::test]
+async fn a_token_whose_creator_leaves_meanwhile_registers_no_client() {
+    let (provider, meddler) = Provider::meddled_with(ON).await;
+    let anna = provider.anna.sub;
+    for is_revoked in [false, true] {
+        give(&provider, anna, Some(Role::Admin)).await;
+        let (_, token) = create(&signed_in(&provider, ANNA).await, "5").await;
+        let before = provider.sealgate.store.self_registered_clients();
+        let stop = meddler.stop(At::BeforeCommit, b'l');
+        let leave = async {
+            if is_revoked {
+                let now = provider.clock.now();
+                provider.sealgate.store.revoke_user(anna, EndReason::Administrator, now).await.unwrap();
+            } else {
+                give(&provider, anna, None).await;
+            }
+        };
+        let (reply, ()) = tokio::join!(register_over_http(&provider, &token), stop.meanwhile(leave));
+        reply.assert_bearer_error(401, "invalid_token");
+        assert_eq!(provider.sealgate.store.self_registered_clients(), before);
     }
 }
