@@ -211,13 +211,10 @@ impl Files {
         }
     }
 
-    /// Returns whether two paths lead to the same Unix socket, also through `..` and symbolic links. The
-    /// sockets may be absent.
+    /// Returns whether two paths lead to the same Unix socket, also through `..` and symbolic links to
+    /// directories. The sockets may be absent. A symbolic link to a socket is refused elsewhere.
     pub(super) fn are_same_socket(&self, one: &Path, other: &Path) -> bool {
-        let real = |path: &Path| {
-            let in_directory = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-            path.canonicalize().ok().or_else(in_directory)
-        };
+        let real = |path: &Path| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
         let FileChecks::Yes { .. } = self.checks else { return one == other };
         one == other || real(one).is_some_and(|one| Some(one) == real(other))
     }

@@ -175,7 +175,7 @@ async fn no_response_tells_a_token_that_only_writes_the_settings_of_a_client() {
         let client = store.client(&ClientId::parse(id).unwrap()).await.unwrap().unwrap();
         for (state, owner) in [(ClientState::Enabled, None), (ClientState::Disabled, Some(provider.ben.sub))] {
             let (name, mut client) = (format!("{SECRET} wiki"), Client { state, owner, ..client.clone() });
-            client.details.client_uri = format!("https://{SECRET}.test/");
+            client.details.client_uri = Some(format!("https://{SECRET}.test/"));
             clients.push(Client { name, ..client });
         }
     }
