@@ -1199,6 +1199,7 @@ users-export-found = Export these users:
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.
+import-verified = Email addresses that count as verified without a message to the user: { $count }
 user-email-hint-invited = An invitation needs an address. A user with a generated password can have only a username.
 user-email-wrong = Enter an address such as name@example.com.
 user-email-taken = This address belongs to another user. Look for them in the list.

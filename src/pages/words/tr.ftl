@@ -1147,6 +1147,7 @@ import-without-password = { $count } kullanıcının parolası yok; siz davet g�
 import-disabled = Devre dışı kullanıcı sayısı: { $count }
 import-now = İçe aktar
 users-export = Tüm kullanıcıları dışa aktar:
+import-verified = Kullanıcıya ileti gönderilmeden doğrulanmış sayılan e-posta adresleri: { $count }
 users-export-found = Bu kullanıcıları dışa aktar:
 user-new-title = Yeni kullanıcı
 user-add = Ekle
