@@ -309,6 +309,11 @@ impl User {
         self.own_email().filter(|_| self.email_verified || !self.by_manager.email)
     }
 
+    /// Returns whether disabling the user, on behalf of a user manager or not, would change something.
+    pub fn is_changed_by_disabling(&self, by_manager: bool) -> bool {
+        self.state == UserState::Enabled || (self.by_manager.disabled && !by_manager)
+    }
+
     /// Disables the user on behalf of a user manager, or of an administrator or operator.
     ///
     /// A user manager does not take over the decision of an administrator.

@@ -24,7 +24,7 @@ use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::shown_client::ClientPart;
 use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::user::{ManagerDecisions, Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
@@ -219,6 +219,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             client,
             form,
             may_enable: !own,
+            may_disable: true,
             may_approve: !own,
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
@@ -667,6 +668,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
     add("console-user-own-role", page(UserSection::Profile, &disabled, true, &[], None, &[UserField::OwnRole]));
     add("console-user-own-danger", page(UserSection::Danger, &disabled, true, &[], None, &[]));
+    let by_manager = ManagerDecisions { disabled: true, ..ManagerDecisions::default() };
+    let by_manager = User { by_manager, ..disabled.clone() };
+    add("console-user-danger-by-manager", page(UserSection::Danger, &by_manager, false, &[], None, &[]));
     add(
         "console-user-own",
         page(UserSection::Profile, &disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]),

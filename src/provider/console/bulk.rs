@@ -270,7 +270,10 @@ impl Plan {
         }
         match self.action {
             BulkAction::Disable | BulkAction::Revoke if own => Some(BulkSkip::Own),
-            BulkAction::Disable => (!user.is_enabled()).then_some(BulkSkip::Unchanged),
+            BulkAction::Disable => {
+                let is_changed = user.is_changed_by_disabling(!console_user.is_administrator());
+                (!is_changed).then_some(BulkSkip::Unchanged)
+            }
             BulkAction::Enable if !console_user.is_administrator() && !user.may_be_enabled_by_manager() => {
                 Some(BulkSkip::DisabledByAdministrator)
             }

@@ -627,6 +627,7 @@ async fn page(
         may_enable: client.may_be_enabled_by(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),
+        may_disable: client.is_changed_by_disabling(console_user.authority()),
         token_limit: token_limit.requests().map(u64::from),
         keys: notes.typed_keys.map_or_else(|| jwks_of(client), str::to_owned),
         secrets: &client.working_secrets(ctx.now).collect::<Vec<_>>(),
