@@ -166,6 +166,9 @@ pub enum CommandError {
     Exists(String),
     #[error("{0}")]
     Forbidden(String),
+    /// The sign-in data of a user who would get a role have changed since a page showed them.
+    #[error("the sign-in data of the user have changed in the meantime")]
+    SignInDataChanged,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

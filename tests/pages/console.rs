@@ -32,8 +32,8 @@ use sealgate_pages::console::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ClientTestPage,
     ClientTestProblem, ClientsPage, ConfirmDetail, ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine,
     GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, Library, NewClientPage, NewUserPage, OwnedClients,
-    ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine,
-    UserPage, UserSection, UsersPage,
+    PromotedUser, ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter,
+    UserInvitation, UserLine, UserPage, UserSection, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, LiveView, Named,
@@ -640,6 +640,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
         let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
+        let (email, is_open_to_manager) = (Some((account, true)), number % 2 == 0);
+        let promoted = PromotedUser { email, factors: &[], is_open_to_manager, sessions: &[], changes: &[] };
         let page = ConfirmPage {
             inside: inside(),
             csrf,
@@ -648,7 +650,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             identifier,
             new_address,
             details: if number > 12 { &details } else { &[] },
-            promoted: None,
+            promoted: (number % 3 == 0).then_some(promoted),
             clients: &clients,
             fields: &fields,
             action,
@@ -712,6 +714,7 @@ fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             group: client,
             roles,
             users,
+            open_to_managers: if roles.is_empty() { 0 } else { 2 },
             skipped: &skipped,
             fault,
             fields: &fields,
@@ -799,9 +802,9 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let (total, back) = (12, "/console/groups/members?name=staff");
         let (new_uses, roles) =
             if to.is_some() { (uses, ConsoleRoles::ADMINISTRATORS) } else { (&[][..], ConsoleRoles::NONE) };
-        let inside = inside();
+        let (inside, name, open_to_managers, fields) = (inside(), client, 1, &fields);
         let page =
-            GroupConfirmPage { inside, csrf, name: client, to, total, uses, new_uses, roles, fields: &fields, back };
+            GroupConfirmPage { inside, csrf, name, to, total, uses, new_uses, roles, open_to_managers, fields, back };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
     all

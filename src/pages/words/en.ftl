@@ -1103,6 +1103,11 @@ bulk-add-auditor = Members of this group can see everything in the console, othe
 bulk-add-manager = Members of this group can manage the users of other groups in the console.
 bulk-add-developer = Members of this group can register clients in the console.
 bulk-promotion = Sessions, application passwords, access of applications and links of users who get a role end at once. Their passwords and two-factor methods stay: check them on the page of each user first.
+bulk-promotion-manager =
+    { $count ->
+        [one] A user manager set the password or chose the email address of one of these users. The password and the two-factor methods of this user are removed, and an address that a user manager chose is no longer verified. Generate a new password on the page of the user afterwards.
+       *[other] A user manager set the password or chose the email address of { $count } of these users. The passwords and two-factor methods of these { $count } users are removed, and an address that a user manager chose is no longer verified. Generate new passwords on the pages of the users afterwards.
+    }
 bulk-remove-title = Remove these users from <bdi>{ $group }</bdi>?
 bulk-remove-effect = They lose the access that only this group gives, at once.
 bulk-revoke-title = End all sessions and access of these users?
@@ -1194,6 +1199,7 @@ import-without-password =
         [one] One user has no password and cannot sign in until you send an invitation.
        *[other] { $count } users have no password and cannot sign in until you send invitations.
     }
+import-verified = Email addresses that count as verified without a message to the user: { $count }
 import-disabled = Disabled users: { $count }
 import-now = Import
 users-export = Export all users:
@@ -1201,7 +1207,6 @@ users-export-found = Export these users:
 user-new-title = Add a user
 user-add = Add
 user-email-hint = A user with a username can do without an address.
-import-verified = Email addresses that count as verified without a message to the user: { $count }
 user-email-hint-invited = An invitation needs an address. A user with a generated password can have only a username.
 user-email-wrong = Enter an address such as name@example.com.
 user-email-taken = This address belongs to another user. Look for them in the list.
@@ -1294,6 +1299,7 @@ confirm-role-manager = The user will be able to manage the users of other groups
 confirm-role-developer = The user will be able to register clients in the console.
 confirm-role-none = The user will not be able to use the console.
 confirm-promotion = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. The password and the two-factor methods stay. Someone else may know or have set them: check the lists below, and generate a new password or remove the methods first if in doubt.
+confirm-promotion-manager = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. A user manager set the password or chose the email address of this user. The password and all two-factor methods are therefore removed too, and an address that a user manager chose is no longer verified. Afterwards, generate a new password for the user. If the address stays verified, you can send a link to reset the password instead.
 confirm-promotion-verified = verified
 confirm-promotion-unverified = not verified
 confirm-promotion-no-sessions = The user is not signed in.
@@ -1499,6 +1505,7 @@ detail-role-removed = lost the role { $role }
 detail-more = further changes: { $count }
 detail-app-password = Application password
 detail-blocked-factors = two-factor methods unblocked
+detail-manager-data-removed = password and two-factor methods removed, because a user manager could use them
 detail-name = Name
 detail-phone-number = Phone number
 detail-picture = Profile picture

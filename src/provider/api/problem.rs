@@ -153,6 +153,8 @@ impl From<CommandError> for ApiProblem {
             CommandError::Invalid(reasons) => Self::invalid(reasons),
             CommandError::Absent(reason) => Self::not_found(reason),
             CommandError::Exists(reason) => Self::new(StatusCode::CONFLICT, "exists", reason),
+            // The API shows no sign-in data that a request could confirm.
+            CommandError::SignInDataChanged => Self::precondition_failed(),
             CommandError::Forbidden(reason) => Self::new(StatusCode::FORBIDDEN, "forbidden", reason),
             CommandError::Store(error) => error.into(),
             CommandError::Password(error) => {
