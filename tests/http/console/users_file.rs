@@ -152,6 +152,10 @@ async fn a_list_is_imported_after_a_preview_and_once() {
     {
         assert!(question.text().contains(shown), "{shown}: {question:?}");
     }
+    let verified = element(&question, "import-verified").unwrap_or_else(|| panic!("{question:?}"));
+    assert_eq!(verified, "Email addresses that count as verified without a message to the user: 1");
+    let none = press_only(&anna, IMPORT, &[("csv", "email,name\ncan@example.test,Can\n")]).await;
+    assert!(is_confirmation(&none) && element(&none, "import-verified").is_none(), "{none:?}");
     assert!(user(&provider, "ayse@example.test").await.is_none());
     let page = anna.submit(&question, &[("sure", "yes")]).await;
     assert!(page.status == 200 && page.text().contains("The users were imported."), "{page:?}");
