@@ -169,6 +169,9 @@ pub enum CommandError {
     /// The cursor of a list cannot be read.
     #[error("the value of \"after\" is not that of \"next\" on a page of this list")]
     Cursor,
+    /// The sign-in data of a user who would get a role have changed since a page showed them.
+    #[error("the sign-in data of the user have changed in the meantime")]
+    SignInDataChanged,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

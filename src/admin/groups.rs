@@ -5,6 +5,7 @@ use crate::users;
 use crate::users::UserRef;
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::profile::{MAX_GROUPS, is_group};
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::user::{Subject, User};
 
 /// Number of users that are read, and changed in one commit. Each change is one audit event, and
@@ -17,9 +18,17 @@ const USERS_PER_COMMIT: usize = 64;
 /// Groups that a directory has assigned do not change. If the command fails after some commits, the
 /// remaining users still have the group, and the command can be repeated.
 ///
+/// With `shown`, members who get rights in the console must have the sign-in data that a page has shown.
+///
 /// # Errors
-/// [`CommandError::Invalid`] if the new name is not valid; when the store fails.
-pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<&str>) -> Result<usize, CommandError> {
+/// [`CommandError::Invalid`] if the new name is not valid; [`CommandError::SignInDataChanged`] at the first
+/// member with other sign-in data; when the store fails.
+pub async fn change_group(
+    context: &CommandContext<'_>,
+    group: &str,
+    to: Option<&str>,
+    shown: Option<&ShownSignInData>,
+) -> Result<usize, CommandError> {
     if let Some(to) = to.filter(|to| !is_group(to)) {
         return Err(CommandError::invalid(format!("the group {to:?} is invalid")));
     }
@@ -35,7 +44,7 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
             continue;
         }
         if let Some(to) = to.filter(|to| context.console.is_role_group(to)) {
-            count += promote(context, &members, group, to).await?;
+            count += promote(context, &members, (group, to), shown).await?;
             continue;
         }
         let changed = context.store.change_users(&members, |user| {
@@ -63,8 +72,8 @@ pub async fn change_group(context: &CommandContext<'_>, group: &str, to: Option<
 async fn promote(
     context: &CommandContext<'_>,
     members: &[Subject],
-    group: &str,
-    to: &str,
+    (group, to): (&str, &str),
+    shown: Option<&ShownSignInData>,
 ) -> Result<usize, CommandError> {
     let change = |user: &mut User| {
         if user.groups.remove(group) {
@@ -73,7 +82,7 @@ async fn promote(
     };
     let mut count = 0;
     for member in members {
-        match users::edit(context, &UserRef::Sub(*member), change).await {
+        match users::edit(context, &UserRef::Sub(*member), shown, change).await {
             Ok(_) => count += 1,
             // Another request has deleted the user.
             Err(CommandError::Absent(_)) => {}

@@ -45,6 +45,6 @@ pub use export::ExportError;
 pub use export::{export, hex, import};
 pub use groups::change_group;
 pub use keys::{NoSigner, rotate_key};
-pub use users::UserRef;
+pub use users::{UserRef, set_user_as_shown};
 pub use wire::AskError;
 pub use wire::ask;

@@ -11,6 +11,7 @@ use crate::command::{UserCommand, UserListFilter};
 use crate::context::{CommandContext, CommandError, Mailing, PAGE, cursor};
 use crate::user_settings::{NewUser, UserChanges};
 use crate::{bulk_invitation, factors, import, invitations, open_accesses};
+use sealgate_core::password;
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::audit::{AuditEvent, AuditKind};
 use sealgate_domain::mail::{Mail, MailId, MailKind, MailMessage, Notice, WaitingMail};
@@ -19,11 +20,12 @@ use sealgate_domain::profile::{
     MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_picture, is_visible,
 };
 use sealgate_domain::secret::Secret;
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::source::{SourceLink, UserSource};
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, ManagerDecisions, Subject, User, UserState, membership_changes};
 use sealgate_domain::username::Username;
-use sealgate_store::{AddOutcome, Ended, EndedLinks, LinkOutcome, RenameOutcome};
+use sealgate_store::{AddOutcome, Ended, EndedLinks, LinkOutcome, Promotion, RenameOutcome};
 use sealgate_system::clock::random;
 
 /// Maximum number of users that are read for one page of a list with a filter.
@@ -102,7 +104,8 @@ async fn add(context: &CommandContext<'_>, new: NewUser) -> Result<Answer, Comma
     if let Some(conflict) = find_conflict(context, &user).await? {
         return Err(conflict);
     }
-    user.password = Some(context.passwords.hash(password, random(context.entropy)).await?);
+    let hash = context.passwords.hash(password, random(context.entropy)).await?;
+    user.set_password(hash, context.is_user_manager());
     match context.store.add_user(&user).await? {
         AddOutcome::Added => {}
         // Another command has added the user in the meantime.
@@ -158,21 +161,45 @@ async fn list(
 
 async fn set(context: &CommandContext<'_>, user: &UserRef, changes: &UserChanges) -> Result<Answer, CommandError> {
     let (now, by_manager) = (context.clock.now(), context.is_user_manager());
-    edit(context, user, |user| change(user, changes, now, by_manager)).await
+    edit(context, user, None, |user| change(user, changes, now, by_manager)).await
+}
+
+/// Changes a user as `sealgate user set` does. If the user gets rights in the console, the sign-in data must
+/// be those that a page has shown.
+///
+/// # Errors
+/// As `sealgate user set`; [`CommandError::SignInDataChanged`], and then nothing was changed.
+pub async fn set_user_as_shown(
+    context: &CommandContext<'_>,
+    user: Subject,
+    changes: &UserChanges,
+    shown: &ShownSignInData,
+) -> Result<Answer, CommandError> {
+    let (now, by_manager) = (context.clock.now(), context.is_user_manager());
+    edit(context, &UserRef::Sub(user), Some(shown), |user| change(user, changes, now, by_manager)).await
 }
 
 /// Changes a user. The store may call `change` several times.
+///
+/// With `shown`, a change that gives the user rights in the console requires these sign-in data.
 pub(super) async fn edit(
     context: &CommandContext<'_>,
     user: &UserRef,
+    shown: Option<&ShownSignInData>,
     change: impl Fn(&mut User) + Send + Sync,
 ) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
     let replaced = Mutex::new(before.clone());
+    let unknown_password = password::unknown_hash(random(context.entropy), random(context.entropy));
     let change = |user: &mut User| {
-        // The last call is committed.
-        replaced.lock().unwrap_or_else(PoisonError::into_inner).clone_from(user);
+        let before = user.clone();
         change(user);
+        // Checked before the change, which may correct the address but not the password.
+        if before.is_open_to_manager() && context.console.promotes(&before, user) {
+            user.close_to_managers(&unknown_password);
+        }
+        // The last call is committed.
+        *replaced.lock().unwrap_or_else(PoisonError::into_inner) = before;
     };
     let mut next = before.clone();
     change(&mut next);
@@ -192,7 +219,7 @@ pub(super) async fn edit(
     // The same commit removes all links of an account that leaves its mailbox or gets rights in the
     // console. It also notifies the old mailbox, and opens the revocation of a promoted user: somebody
     // who could act as the user until now must not get these rights.
-    let promotion = context.revocation(before.sub);
+    let revocation = context.revocation(before.sub);
     let left = |before: &User, after: &User| {
         let key = |user: &User| user.email.as_ref().map(Email::lookup_key);
         let is_moved = key(before) != key(after);
@@ -200,7 +227,11 @@ pub(super) async fn edit(
         (is_moved || is_promoted).then(|| EndedLinks {
             mails: if is_moved { notice_to_old_address(context, before) } else { Vec::new() },
             links: remove_links,
-            revocation: is_promoted.then(|| promotion.clone()),
+            promotion: is_promoted.then(|| Promotion {
+                revocation: revocation.clone(),
+                removes_factors: before.is_open_to_manager(),
+                shown: shown.cloned(),
+            }),
         })
     };
     let user = match context.store.rename_user_and_tell(before.sub, change, left).await? {
@@ -216,15 +247,17 @@ pub(super) async fn edit(
             return Err(given.map_or_else(|| other_has("username"), username_taken));
         }
         RenameOutcome::Nameless => return Err(CommandError::invalid(NAMELESS)),
+        RenameOutcome::SignInDataChanged => return Err(CommandError::SignInDataChanged),
     };
     let replaced = replaced.into_inner().unwrap_or_else(PoisonError::into_inner);
     let ended = if context.console.promotes(&replaced, &user) {
-        Some(context.store.carry_out(&promotion).await?)
+        Some(context.store.carry_out(&revocation).await?)
     } else {
         None
     };
     let fields = changed_fields(&replaced, &user).into_iter().map(str::to_owned);
-    let fields: Vec<String> = fields.chain(membership_changes(&replaced, &user)).collect();
+    let closed = (ended.is_some() && replaced.is_open_to_manager()).then(|| CLOSED.to_owned());
+    let fields: Vec<String> = fields.chain(membership_changes(&replaced, &user)).chain(closed).collect();
     if !fields.is_empty() {
         let event = context.event(AuditKind::UserChanged).for_subject(user.sub);
         context.record(event.with_detail(fields.join(", "))).await;
@@ -234,6 +267,9 @@ pub(super) async fn edit(
     context.record(event.with_detail(ended.to_string())).await;
     Ok(with_ended(user, ended))
 }
+
+/// Detail of the audit event about a new role of a user whom a user manager could sign in as.
+const CLOSED: &str = "sign-in data of a user manager removed";
 
 /// Removes all links of the account. The previous mailbox must not be able to undo an
 /// administrator's change.
@@ -343,10 +379,11 @@ async fn set_password(
     judged.map_err(|fault| CommandError::invalid(fault.to_string()))?;
     let sub = user.sub;
     let hash = context.passwords.hash(password, random(context.entropy)).await?;
+    let by_manager = context.is_user_manager();
     let set = |user: &mut User| {
         // The user may have been linked to a source in the meantime.
         if user.source.is_none() {
-            user.password = Some(hash.clone());
+            user.set_password(hash.clone(), by_manager);
         }
     };
     let (user, ended) = change_and_end(context, user_ref, sub, set).await?;

@@ -463,6 +463,13 @@ impl Client {
         self.state = ClientState::Disabled;
     }
 
+    /// Returns whether disabling the client by this authority would change something: the client is
+    /// enabled, or only its owner has disabled it.
+    pub fn is_changed_by_disabling(&self, authority: Authority) -> bool {
+        let by_owner = self.disabled.is_some_and(|disabled| !disabled.by.is_administrative());
+        self.is_enabled() || (by_owner && authority.is_administrative())
+    }
+
     /// Enables the client if this authority may do so.
     pub fn enable(&mut self, authority: Authority) {
         if self.may_be_enabled_by(authority) {

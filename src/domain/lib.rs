@@ -54,6 +54,7 @@ pub mod secret;
 pub mod service;
 pub mod session;
 pub mod shown_client;
+pub mod shown_sign_in_data;
 pub mod source;
 pub mod source_check;
 pub mod time;

@@ -229,6 +229,10 @@ pub struct ManagerDecisions {
     /// the user has verified it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub email: bool,
+    /// A user manager set the password, or may have received the link to set it. A change on the account
+    /// page keeps this mark, because the user manager could make that change too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub password: bool,
 }
 
 impl ManagerDecisions {
@@ -307,6 +311,35 @@ impl User {
     /// choose the address of a user of the application.
     pub fn identifying_email(&self) -> Option<&Email> {
         self.own_email().filter(|_| self.email_verified || !self.by_manager.email)
+    }
+
+    /// Sets the password on behalf of a user manager, or of an administrator, an operator or the owner of
+    /// the mailbox.
+    pub fn set_password(&mut self, password: PasswordHash, by_manager: bool) {
+        self.password = Some(password);
+        self.by_manager.password = by_manager;
+    }
+
+    /// Returns whether a user manager could sign in as the user: a user manager set the password, or chose
+    /// the address to which links for a new password are mailed.
+    pub fn is_open_to_manager(&self) -> bool {
+        self.source.is_none() && ((self.by_manager.password && self.password.is_some()) || self.by_manager.email)
+    }
+
+    /// Closes an account that was open to a user manager, because the user gets a role in the console.
+    ///
+    /// Replaces the password with one that nobody knows. The user can only have a link for a new one
+    /// mailed to an address that no user manager chose: another address is no longer verified.
+    pub fn close_to_managers(&mut self, unknown_password: &PasswordHash) {
+        if self.password.is_some() {
+            self.set_password(unknown_password.clone(), false);
+        }
+        self.email_verified &= !self.by_manager.email;
+    }
+
+    /// Returns whether disabling the user, on behalf of a user manager or not, would change something.
+    pub fn is_changed_by_disabling(&self, by_manager: bool) -> bool {
+        self.state == UserState::Enabled || (self.by_manager.disabled && !by_manager)
     }
 
     /// Disables the user on behalf of a user manager, or of an administrator or operator.

@@ -313,6 +313,7 @@ fn part_words(t: Words, part: &str) -> Option<Markup> {
         "groups" => t.detail_groups(),
         "application password" => t.detail_app_password(),
         "blocked factors" => t.detail_blocked_factors(),
+        "sign-in data of a user manager removed" => t.detail_manager_data_removed(),
         "name" => t.detail_name(),
         "phone number" => t.detail_phone_number(),
         "picture" => t.detail_picture(),

@@ -1,8 +1,10 @@
 //! Forms that take effect once and whose result is shown once.
 //!
-//! Each form has a random token in the field `once` ([`Inside::once`](sealgate_pages::Inside)). The
-//! first request with the token does the work and is answered with a redirect (303). Later
+//! Each page has a random token in the field `once` of its forms
+//! ([`Inside::once`](sealgate_pages::Inside)). The token, the path and the other fields of a form are a
+//! submission: the first request does the work and is answered with a redirect (303). Later
 //! requests, from a second click or a retry, are redirected to the same result and change nothing.
+//! Another form of the same page, or the same form with other values, is another submission.
 //!
 //! If the work creates a secret, the next page shows the secret once. Reloading this page is a GET,
 //! which creates nothing. The stored submission is bound to the session cookie. The key that seals
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use http::Method;
 use tokio::time::{Instant, sleep};
+use url::form_urlencoded;
 
 use crate::request::ProviderRequest as _;
 use crate::visitor::Visitor;
@@ -75,6 +78,7 @@ pub(super) async fn once(
     let once = form.one("once")?.filter(|token| is_token(token));
     // A client that is not a browser may omit the token; each of its requests is then separate.
     let token = once.map_or_else(|| base64url(&ctx.random::<16>()), str::to_owned);
+    let token = name_of(ctx, form, &token);
     let submission = Submission::new(ctx, visitor, &token);
     let store = &ctx.sealgate.store;
     let deadline = Instant::now() + WAIT_TIMEOUT;
@@ -145,7 +149,23 @@ pub(super) fn with_hint<'a>(inside: Inside<'a>, result: Option<&ShownResult>) ->
     if is_repeated { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 
-/// Keys of a submission, derived from the form's token, the user and the session cookie.
+/// Fields that a form and its confirmation do not share.
+const NOT_NAMED: [&str; 3] = ["csrf", "once", "sure"];
+
+/// Returns the name of a submission: a digest of the token, the path and the fields of the form in any
+/// order. A form and its confirmation, which repeats the fields, have the same name.
+fn name_of(ctx: &RequestContext<'_>, form: &Params, token: &str) -> String {
+    let mut fields: Vec<(&str, &str)> = form.pairs().filter(|(name, _)| !NOT_NAMED.contains(name)).collect();
+    fields.sort_unstable();
+    let path = ctx.head.uri.path();
+    let text = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs([("once", token), ("path", path)])
+        .extend_pairs(fields)
+        .finish();
+    base64url(&SecretHash::for_secret(text.as_bytes()).as_bytes()[..16])
+}
+
+/// Keys of a submission, derived from its name, the user and the session cookie.
 struct Submission {
     /// Key of the record in the store.
     id: SecretHash,

@@ -52,7 +52,7 @@ pub use format::transfer::Position;
 pub use format::transfer::export_format;
 pub use format::{FormatRange, RecordChange, VersionStep, add_step};
 pub use guarded::{ProtectedUsers, UserRule};
-pub use subjects::account_links::EndedLinks;
+pub use subjects::account_links::{EndedLinks, Promotion};
 pub use subjects::app_credentials::{AppCredentialSet, AppSite, OpenedAppCredential};
 pub use subjects::app_passwords::AppPasswordAdded;
 pub use subjects::audit::AuditPage;

@@ -29,6 +29,7 @@ mod once;
 mod overview;
 mod owners;
 mod promotion;
+mod promotion_data;
 mod registration_tokens;
 mod reset_link;
 mod roles;

@@ -24,7 +24,7 @@ use sealgate_domain::service::ServiceAccess;
 use sealgate_domain::shown_client::ClientPart;
 use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, UserSource};
 use sealgate_domain::time::UnixTime;
-use sealgate_domain::user::{Role, User, UserState};
+use sealgate_domain::user::{ManagerDecisions, Role, User, UserState};
 use sealgate_domain::user_list::{ListedState, ListedUser, UserOrder};
 use sealgate_domain::username::Username;
 use sealgate_pages::console::{
@@ -32,8 +32,8 @@ use sealgate_pages::console::{
     ClientGrantLine, ClientOwner, ClientPage, ClientRefusal, ClientRulesForm, ClientSection, ClientTestPage,
     ClientTestProblem, ClientsPage, ConfirmDetail, ConfirmLabel, ConfirmPage, GroupConfirmPage, GroupFault, GroupLine,
     GroupPage, GroupUse, GroupsPage, GuardedChange, InvitationForm, Library, NewClientPage, NewUserPage, OwnedClients,
-    ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter, UserInvitation, UserLine,
-    UserPage, UserSection, UsersPage,
+    PromotedUser, ResetState, SignInChart, TypedProfile, UserAppLogins, UserFactors, UserField, UserFilter,
+    UserInvitation, UserLine, UserPage, UserSection, UsersPage,
 };
 use sealgate_pages::{
     AccessTable, AppLoginFault, AuditField, AuditLogPage, Done, EventLine, FactorLine, Frame, Inside, LiveView, Named,
@@ -219,6 +219,7 @@ fn client_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             client,
             form,
             may_enable: !own,
+            may_disable: true,
             may_approve: !own,
             level: if own { AssuranceLevel::One } else { AssuranceLevel::PhishingResistant },
             token_limit: client.is_vouched_for().then_some(50),
@@ -640,6 +641,8 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let fields = [("action", "save"), ("groups", client)];
         let (action, cancel, name) = ("/console/users/u1", "/console/users/u1", person);
         let (identifier, new_address) = (account, (number % 2 == 0).then_some(account));
+        let (email, is_open_to_manager) = (Some((account, true)), number % 2 == 0);
+        let promoted = PromotedUser { email, factors: &[], is_open_to_manager, sessions: &[], changes: &[] };
         let page = ConfirmPage {
             inside: inside(),
             csrf,
@@ -648,7 +651,7 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             identifier,
             new_address,
             details: if number > 12 { &details } else { &[] },
-            promoted: None,
+            promoted: (number % 3 == 0).then_some(promoted),
             clients: &clients,
             fields: &fields,
             action,
@@ -668,6 +671,9 @@ fn people_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
     add("console-user-directory", profile_page(&inside(), sample, &of_directory(sample), None, &[]));
     add("console-user-own-role", page(UserSection::Profile, &disabled, true, &[], None, &[UserField::OwnRole]));
     add("console-user-own-danger", page(UserSection::Danger, &disabled, true, &[], None, &[]));
+    let by_manager = ManagerDecisions { disabled: true, ..ManagerDecisions::default() };
+    let by_manager = User { by_manager, ..disabled.clone() };
+    add("console-user-danger-by-manager", page(UserSection::Danger, &by_manager, false, &[], None, &[]));
     add(
         "console-user-own",
         page(UserSection::Profile, &disabled, true, &[], None, &[UserField::Groups, UserField::OwnRole]),
@@ -709,6 +715,7 @@ fn bulk_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
             group: client,
             roles,
             users,
+            open_to_managers: if roles.is_empty() { 0 } else { 2 },
             skipped: &skipped,
             fault,
             fields: &fields,
@@ -796,9 +803,9 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let (total, back) = (12, "/console/groups/members?name=staff");
         let (new_uses, roles) =
             if to.is_some() { (uses, ConsoleRoles::ADMINISTRATORS) } else { (&[][..], ConsoleRoles::NONE) };
-        let inside = inside();
+        let (inside, name, open_to_managers, fields) = (inside(), client, 1, &fields);
         let page =
-            GroupConfirmPage { inside, csrf, name: client, to, total, uses, new_uses, roles, fields: &fields, back };
+            GroupConfirmPage { inside, csrf, name, to, total, uses, new_uses, roles, open_to_managers, fields, back };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
     all

@@ -205,6 +205,11 @@ impl UsersFile {
         self.rows.iter().map(move |row| (row.name.clone(), identifier(row)))
     }
 
+    /// Returns the number of users whose address the file marks as verified.
+    pub fn verified(&self) -> usize {
+        self.rows.iter().filter(|row| row.email_verified).count()
+    }
+
     /// Adds an error if the file has more users.
     #[must_use]
     pub fn limited_to(mut self, most: usize) -> Self {

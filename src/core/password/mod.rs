@@ -27,6 +27,8 @@ use std::time::Duration;
 
 use argon2::password_hash::phc::{self, Output, ParamsString, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use foreign::ForeignHash;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use queue::{PasswordJob, PasswordQueue};
@@ -179,6 +181,12 @@ impl Argon2Hash {
 /// `TooLong`, `Broken`.
 pub fn hash_blocking(password: &SecretString, salt: [u8; 16]) -> Result<PasswordHash, PasswordError> {
     Hasher::new().hash(password, salt)
+}
+
+/// Returns a hash that no known password has, with the parameters of a new hash. Its bytes are random.
+pub fn unknown_hash(salt: [u8; 16], output: [u8; OUTPUT_BYTES]) -> PasswordHash {
+    let (salt, output) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(output));
+    PasswordHash::new(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${output}"))
 }
 
 /// Checks a new password against the rules on the calling thread, for the command line.

@@ -400,6 +400,13 @@ impl Factors {
         *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
     }
 
+    /// Removes all factors. The user can sign in without them, unless the factors were reset before.
+    pub fn remove_all(&mut self) {
+        let Self { subject, handle, generation, .. } = *self;
+        let reset = self.reset.take();
+        *self = Self { reset, generation: generation + 1, ..Self::none(subject, handle) };
+    }
+
     /// Ends the link of a reset. The reset state remains.
     pub fn end_reset_link(&mut self, now: UnixTime) {
         if let Some(reset) = &mut self.reset {

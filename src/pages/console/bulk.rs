@@ -141,6 +141,8 @@ pub struct BulkPage<'a> {
     /// Console roles of the members of the group.
     pub roles: ConsoleRoles,
     pub users: &'a [BulkLine],
+    /// Number of users who get rights and whom a user manager could sign in as.
+    pub open_to_managers: u64,
     /// Users that the change leaves out.
     pub skipped: &'a [(BulkLine, BulkSkip)],
     pub fault: Option<BulkFault>,
@@ -240,5 +242,9 @@ impl BulkPage<'_> {
 
     fn count(&self) -> u64 {
         self.users.len() as u64
+    }
+
+    fn has_users_open_to_managers(&self) -> bool {
+        self.open_to_managers > 0
     }
 }

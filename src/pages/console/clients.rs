@@ -116,6 +116,8 @@ pub struct ClientPage<'a> {
     /// Whether the signed-in administrator or developer may enable the client. Only an administrator may enable a client that an
     /// administrator disabled.
     pub may_enable: bool,
+    /// Whether disabling the client would change something.
+    pub may_disable: bool,
     /// Whether the signed-in administrator or developer may approve the client or revoke the
     /// approval.
     pub may_approve: bool,

@@ -99,6 +99,8 @@ pub struct PromotedUser<'a> {
     /// Address, and whether the user has verified it.
     pub email: Option<(&'a str, bool)>,
     pub factors: &'a [FactorLine<'a>],
+    /// Whether a user manager could sign in as the user, so that the password and the factors are removed.
+    pub is_open_to_manager: bool,
     pub sessions: &'a [OpenAccess],
     /// Events about the sign-in data, newest first.
     pub changes: &'a [EventLine],

@@ -102,6 +102,8 @@ pub struct GroupConfirmPage<'a> {
     pub new_uses: &'a [GroupUse<'a>],
     /// Console roles of the members of the new name.
     pub roles: ConsoleRoles,
+    /// Number of members who get rights and whom a user manager could sign in as.
+    pub open_to_managers: u64,
     pub fields: &'a [(&'a str, &'a str)],
     /// URL of the group's page.
     pub back: &'a str,
@@ -151,6 +153,10 @@ impl GroupConfirmPage<'_> {
 
     fn use_words(&self, place: &GroupUse<'_>) -> Markup {
         use_words(&self.inside, place)
+    }
+
+    fn has_users_open_to_managers(&self) -> bool {
+        self.open_to_managers > 0
     }
 }
 

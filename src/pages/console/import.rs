@@ -31,6 +31,8 @@ pub struct ImportConfirmPage<'a> {
     pub users: &'a [BulkLine],
     /// Number of all users.
     pub total: u64,
+    /// Number of users whose address the file marks as verified.
+    pub verified: u64,
     /// Number of users who are disabled.
     pub disabled: u64,
     /// Number of users who cannot sign in before they get a password or an invitation.
@@ -44,6 +46,10 @@ pub struct ImportConfirmPage<'a> {
 impl ImportConfirmPage<'_> {
     fn has_users_without_password(&self) -> bool {
         self.without_password > 0
+    }
+
+    fn has_verified_addresses(&self) -> bool {
+        self.verified > 0
     }
 
     fn has_disabled_users(&self) -> bool {

@@ -230,6 +230,12 @@ pub enum ResetState {
 }
 
 impl UserPage<'_> {
+    /// Returns whether disabling the user would change something: also if only a user manager has disabled
+    /// the user, and an administrator does.
+    fn may_disable(&self) -> bool {
+        self.user.is_changed_by_disabling(!self.inside.is_for_administrators())
+    }
+
     /// Returns whether the user of the page may enable the user.
     fn may_enable(&self) -> bool {
         self.inside.is_for_administrators() || self.user.may_be_enabled_by_manager()

@@ -999,6 +999,7 @@ client-part-other = Other settings
 client-approve = Approve
 client-revoke-approval = Revoke approval
 client-disabled-by-administrator = An administrator has disabled this client. Only an administrator can enable it again.
+client-disabled-by-owner = The owner disabled this client and can enable it again. If you disable it too, only an administrator can enable it.
 client-end = Disable or delete
 client-end-hint = A disabled client is refused everywhere, and its tokens stop working at once. A deleted client cannot be restored.
 client-disable = Disable
@@ -1085,6 +1086,7 @@ bulk-deleted = The user was deleted in the meantime.
 bulk-not-managed = You do not manage this user.
 bulk-last-group = This is the only group of the user that you manage.
 user-disabled-by-administrator = An administrator disabled this user. Only an administrator can enable them.
+user-disabled-by-manager = A user manager disabled this user and can enable them again. If you disable the user too, only an administrator can enable them.
 bulk-refused = The change is not possible, because the user has changed in the meantime.
 bulk-failed = Not changed, because the server failed. Try again.
 bulk-result-title = Result of the change
@@ -1101,6 +1103,11 @@ bulk-add-auditor = Members of this group can see everything in the console, othe
 bulk-add-manager = Members of this group can manage the users of other groups in the console.
 bulk-add-developer = Members of this group can register clients in the console.
 bulk-promotion = Sessions, application passwords, access of applications and links of users who get a role end at once. Their passwords and two-factor methods stay: check them on the page of each user first.
+bulk-promotion-manager =
+    { $count ->
+        [one] A user manager set the password or chose the email address of one of these users. The password and the two-factor methods of this user are removed, and an address that a user manager chose is no longer verified. Generate a new password on the page of the user afterwards.
+       *[other] A user manager set the password or chose the email address of { $count } of these users. The passwords and two-factor methods of these { $count } users are removed, and an address that a user manager chose is no longer verified. Generate new passwords on the pages of the users afterwards.
+    }
 bulk-remove-title = Remove these users from <bdi>{ $group }</bdi>?
 bulk-remove-effect = They lose the access that only this group gives, at once.
 bulk-revoke-title = End all sessions and access of these users?
@@ -1192,6 +1199,7 @@ import-without-password =
         [one] One user has no password and cannot sign in until you send an invitation.
        *[other] { $count } users have no password and cannot sign in until you send invitations.
     }
+import-verified = Email addresses that count as verified without a message to the user: { $count }
 import-disabled = Disabled users: { $count }
 import-now = Import
 users-export = Export all users:
@@ -1291,6 +1299,7 @@ confirm-role-manager = The user will be able to manage the users of other groups
 confirm-role-developer = The user will be able to register clients in the console.
 confirm-role-none = The user will not be able to use the console.
 confirm-promotion = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. The password and the two-factor methods stay. Someone else may know or have set them: check the lists below, and generate a new password or remove the methods first if in doubt.
+confirm-promotion-manager = All sessions, application passwords and access of applications end at once, and so do links that were sent to the user. A user manager set the password or chose the email address of this user. The password and all two-factor methods are therefore removed too, and an address that a user manager chose is no longer verified. Afterwards, generate a new password for the user. If the address stays verified, you can send a link to reset the password instead.
 confirm-promotion-verified = verified
 confirm-promotion-unverified = not verified
 confirm-promotion-no-sessions = The user is not signed in.
@@ -1496,6 +1505,7 @@ detail-role-removed = lost the role { $role }
 detail-more = further changes: { $count }
 detail-app-password = Application password
 detail-blocked-factors = two-factor methods unblocked
+detail-manager-data-removed = password and two-factor methods removed, because a user manager could use them
 detail-name = Name
 detail-phone-number = Phone number
 detail-picture = Profile picture

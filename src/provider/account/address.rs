@@ -325,6 +325,8 @@ fn move_to(
     // Invalidate the links that were mailed to the old address.
     links.take_back();
     (user.email, user.email_verified, user.updated_at) = (Some(new), true, ctx.now);
+    // A user manager who set the password can make this change too.
+    user.by_manager.email |= user.by_manager.password;
     Ok((mails, done))
 }
 

@@ -164,7 +164,8 @@ async fn change(
     // If another request has stored a password in the meantime, keep that password.
     let replace = |user: &mut User| {
         if user.password.as_ref() == Some(old) {
-            user.password = Some(hash.clone());
+            // A user manager who set the current password can make this change too.
+            user.set_password(hash.clone(), user.by_manager.password);
         }
     };
     let changed = ctx.sealgate.store.change_user_with(revocation, replace).await?;

@@ -113,7 +113,7 @@ pub(super) async fn delete(call: &Call<'_>) -> Result<Reply, ApiProblem> {
 }
 
 async fn change(call: &Call<'_>, group: &str, to: Option<&str>) -> Result<Reply, ApiProblem> {
-    let count = change_group(&call.context(), group, to).await.map_err(|error| call.failed(error))?;
+    let count = change_group(&call.context(), group, to, None).await.map_err(|error| call.failed(error))?;
     Ok(changed(count))
 }
 

@@ -154,6 +154,8 @@ impl From<CommandError> for ApiProblem {
             CommandError::Absent(reason) => Self::not_found(reason),
             CommandError::Exists(reason) => Self::new(StatusCode::CONFLICT, "exists", reason),
             CommandError::Cursor => Self::malformed(CommandError::Cursor.to_string()),
+            // The API shows no sign-in data that a request could confirm.
+            CommandError::SignInDataChanged => Self::precondition_failed(),
             CommandError::Forbidden(reason) => Self::new(StatusCode::FORBIDDEN, "forbidden", reason),
             CommandError::Store(error) => error.into(),
             CommandError::Password(error) => {

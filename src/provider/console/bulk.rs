@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use crate::console::client::execute;
+use crate::console::client::{command_context, execute, failure_of};
 use crate::console::{ConsoleUser, confirmation, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
-use sealgate_admin::UserRef;
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::user_settings::UserChanges;
+use sealgate_admin::{UserRef, set_user_as_shown};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -24,6 +24,7 @@ use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::{MAX_GROUPS, is_group};
 use sealgate_domain::secret::Secret;
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::user::{Subject, User};
 use sealgate_pages::console::{BulkAction, BulkFault, BulkLine, BulkPage, BulkResultPage, BulkSkip};
 use sealgate_pages::{Done, Problem, html};
@@ -43,6 +44,10 @@ struct Plan {
     action: BulkAction,
     group: String,
     users: Vec<User>,
+    /// Sign-in data of the users who get rights in the console.
+    shown: ShownSignInData,
+    /// Number of these users whom a user manager could sign in as.
+    open_to_managers: usize,
     skipped: Vec<(BulkLine, BulkSkip)>,
     fault: Option<BulkFault>,
 }
@@ -57,6 +62,9 @@ pub(super) async fn bulk(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -
         return Ok(show(ctx, console_user, &form, &plan));
     }
     let work = Box::pin(async {
+        if !confirmation::has_shown(&form, &plan.shown)? {
+            return Ok(Effect::Refused(show(ctx, console_user, &form, &plan)));
+        }
         let (done, left_out) = plan.execute(ctx, console_user).await?;
         let back = back(&form);
         if !left_out.is_empty() {
@@ -139,7 +147,9 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params, pla
     let subjects: Vec<String> = plan.users.iter().map(|user| user.sub.to_string()).collect();
     let fields = confirmation::fields(form, &once);
     let fields = fields.into_iter().filter(|(name, _)| !["user", "who"].contains(name));
-    let fields: Vec<_> = fields.chain(subjects.iter().map(|subject| ("user", subject.as_str()))).collect();
+    let digest = plan.shown.digest();
+    let fields = fields.chain(subjects.iter().map(|subject| ("user", subject.as_str())));
+    let fields: Vec<_> = fields.chain(confirmation::sign_in_data_field(digest.as_ref())).collect();
     let role = Some(&plan.group).filter(|_| plan.action == BulkAction::AddToGroup);
     let page = BulkPage {
         inside,
@@ -148,6 +158,7 @@ fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params, pla
         group: &plan.group,
         roles: role.map_or(ConsoleRoles::NONE, |group| of_group(ctx, group)),
         users: &users,
+        open_to_managers: plan.open_to_managers as u64,
         skipped: &plan.skipped,
         fault: plan.fault,
         fields: &fields,
@@ -180,7 +191,15 @@ impl Plan {
             return Err(Failure::page(Problem::InvalidRequest));
         }
         let group = if action.has_group() { form.one("to_group")?.unwrap_or_default().trim() } else { "" };
-        let mut plan = Self { action, group: group.to_owned(), users: Vec::new(), skipped: Vec::new(), fault: None };
+        let mut plan = Self {
+            action,
+            group: group.to_owned(),
+            users: Vec::new(),
+            shown: ShownSignInData::default(),
+            open_to_managers: 0,
+            skipped: Vec::new(),
+            fault: None,
+        };
         let all = |wanted: &'static str| form.pairs().filter(move |(name, _)| *name == wanted).map(|(_, text)| text);
         let mut subjects: Vec<Subject> = all("user").filter_map(Subject::parse).collect();
         let names: Vec<&str> =
@@ -219,13 +238,22 @@ impl Plan {
             }
             missing.remove(&records.user.sub);
             match plan.skip(ctx, console_user, &records) {
-                None => plan.users.push(records.user),
+                None => plan.add(ctx, records),
                 Some(reason) => plan.skipped.push((line(&records.user), reason)),
             }
         }
         let deleted = |subject: Subject| BulkLine { name: String::new(), identifier: subject.to_string() };
         plan.skipped.extend(missing.into_iter().map(|subject| (deleted(subject), BulkSkip::Deleted)));
         Ok(plan)
+    }
+
+    /// Adds a user to change.
+    fn add(&mut self, ctx: &RequestContext<'_>, UserRecords { user, factors, .. }: UserRecords) {
+        if self.action == BulkAction::AddToGroup && promotes(ctx, &user, &self.group) {
+            self.shown.add(&user, factors.as_ref());
+            self.open_to_managers += usize::from(user.is_open_to_manager());
+        }
+        self.users.push(user);
     }
 
     /// Changes the users, one after the other. Returns who was changed, and who was not.
@@ -245,7 +273,7 @@ impl Plan {
                 continue;
             }
             ctx.sealgate.store.act_on(user.sub);
-            match execute(ctx, console_user, Command::User(self.command(user.sub))).await {
+            match self.change(ctx, console_user, user.sub).await {
                 Ok(_) => done.push(line(user)),
                 Err(Failure::Page(StatusCode::NOT_FOUND, _)) => left_out.push((line(user), BulkSkip::Deleted)),
                 // For instance, the user can sign in by now.
@@ -270,7 +298,10 @@ impl Plan {
         }
         match self.action {
             BulkAction::Disable | BulkAction::Revoke if own => Some(BulkSkip::Own),
-            BulkAction::Disable => (!user.is_enabled()).then_some(BulkSkip::Unchanged),
+            BulkAction::Disable => {
+                let is_changed = user.is_changed_by_disabling(!console_user.is_administrator());
+                (!is_changed).then_some(BulkSkip::Unchanged)
+            }
             BulkAction::Enable if !console_user.is_administrator() && !user.may_be_enabled_by_manager() => {
                 Some(BulkSkip::DisabledByAdministrator)
             }
@@ -297,18 +328,37 @@ impl Plan {
         }
     }
 
-    fn command(&self, subject: Subject) -> UserCommand {
+    async fn change(
+        &self,
+        ctx: &RequestContext<'_>,
+        console_user: &ConsoleUser,
+        subject: Subject,
+    ) -> Result<(), Failure> {
         let user = UserRef::Sub(subject);
-        let set = |changes| UserCommand::Set { user: UserRef::Sub(subject), changes: Box::new(changes) };
-        match self.action {
+        let command = match self.action {
             BulkAction::Disable => UserCommand::Disable(user.into()),
             BulkAction::Enable => UserCommand::Enable(user),
             BulkAction::Revoke => UserCommand::Revoke(user.into()),
-            BulkAction::AddToGroup => set(UserChanges::of_groups(vec![self.group.clone()], Vec::new())),
-            BulkAction::RemoveFromGroup => set(UserChanges::of_groups(Vec::new(), vec![self.group.clone()])),
+            BulkAction::AddToGroup => {
+                let changes = UserChanges::of_groups(vec![self.group.clone()], Vec::new());
+                let context = command_context(ctx, console_user);
+                return set_user_as_shown(&context, subject, &changes, &self.shown).await.map(drop).map_err(failure_of);
+            }
+            BulkAction::RemoveFromGroup => {
+                let changes = Box::new(UserChanges::of_groups(Vec::new(), vec![self.group.clone()]));
+                UserCommand::Set { user, changes }
+            }
             BulkAction::InviteAgain => UserCommand::ResendInvitation { user, print_link: false },
-        }
+        };
+        execute(ctx, console_user, Command::User(command)).await.map(drop)
     }
+}
+
+/// Returns whether this group gives the user rights in the console.
+fn promotes(ctx: &RequestContext<'_>, user: &User, group: &str) -> bool {
+    let mut next = user.clone();
+    next.groups.insert(group.to_owned());
+    ctx.sealgate.config.console.promotes(user, &next)
 }
 
 /// Returns whether a user is an administrator without the local membership in this group.

@@ -525,7 +525,7 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
     match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
-        CommandError::Invalid(_) | CommandError::Exists(_) | CommandError::Cursor => {
+        CommandError::Invalid(_) | CommandError::Exists(_) | CommandError::Cursor | CommandError::SignInDataChanged => {
             Failure::page(Problem::InvalidRequest)
         }
         CommandError::Store(error) => error.into(),
@@ -627,6 +627,7 @@ async fn page(
         form,
         may_change: console_user.may_change(client),
         may_enable: client.may_be_enabled_by(console_user.authority()),
+        may_disable: client.is_changed_by_disabling(console_user.authority()),
         may_approve: console_user.is_administrator() && !client.is_operators_own(),
         level: client.level.unwrap_or(AssuranceLevel::One),
         token_limit: token_limit.requests().map(u64::from),

@@ -22,6 +22,7 @@ use sealgate_domain::client::Client;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::open_access::{AccessKind, OpenAccess};
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::user::{Role, User};
 use sealgate_pages::console::{ConfirmDetail, ConfirmPage, GuardedChange, OwnedClients, PromotedUser};
 use sealgate_pages::{EventLine, html};
@@ -31,6 +32,9 @@ const MAX_SIGN_IN_AGE: Duration = Duration::from_mins(5);
 
 /// Field of the confirmation with the choice to disable the clients of a user.
 pub(super) const DISABLE_CLIENTS: &str = "disable_clients";
+
+/// Field of the confirmation with the digest of the sign-in data of the users who get rights.
+const SIGN_IN_DATA: &str = "sign_in_data";
 
 /// Roles and groups of a user.
 type Rights<'a> = (&'a BTreeSet<Role>, &'a BTreeSet<String>);
@@ -94,6 +98,10 @@ pub(super) struct Question<'a> {
 
 /// Sign-in data of a user, with the times at which they were added.
 pub(super) struct SignInData {
+    /// Digest of the data. The commit compares it.
+    pub(super) shown: ShownSignInData,
+    /// Whether a user manager could sign in as the user.
+    is_open_to_manager: bool,
     email: Option<(String, bool)>,
     factors: Option<Factors>,
     sessions: Vec<OpenAccess>,
@@ -134,9 +142,14 @@ impl SignInData {
         for record in store.audit_page(&filter, None, MAX_CHANGES).await?.records {
             changes.push(names.line(ctx, record.event).await?);
         }
+        let factors = store.factors(user.sub).await?.map(|loaded| loaded.value);
+        let mut shown = ShownSignInData::default();
+        shown.add(user, factors.as_ref());
         Ok(Self {
+            shown,
+            is_open_to_manager: user.is_open_to_manager(),
             email: user.email.as_ref().map(|email| (email.as_str().to_owned(), user.email_verified)),
-            factors: store.factors(user.sub).await?.map(|loaded| loaded.value),
+            factors,
             sessions,
             changes,
         })
@@ -191,10 +204,23 @@ pub(super) fn is_confirmed(form: &Params) -> bool {
     form.has("sure")
 }
 
+/// Returns whether the confirmation had these sign-in data of users who get rights.
+///
+/// Otherwise the administrator would confirm a password or an address that somebody has set since. The
+/// commit compares the data again.
+pub(super) fn has_shown(form: &Params, current: &ShownSignInData) -> Result<bool, Failure> {
+    Ok(form.one(SIGN_IN_DATA)? == current.digest().as_deref())
+}
+
+/// Returns the field with the digest of these sign-in data, for the form of the confirmation.
+pub(super) fn sign_in_data_field(digest: Option<&String>) -> Option<(&str, &str)> {
+    digest.map(|digest| (SIGN_IN_DATA, digest.as_str()))
+}
+
 /// Returns the fields of a form that its confirmation sends again.
 pub(super) fn fields<'f>(form: &'f Params, once: &'f str) -> Vec<(&'f str, &'f str)> {
     let mut fields: Vec<(&str, &str)> =
-        form.pairs().filter(|(name, _)| !["csrf", "sure", DISABLE_CLIENTS].contains(name)).collect();
+        form.pairs().filter(|(name, _)| !["csrf", "sure", DISABLE_CLIENTS, SIGN_IN_DATA].contains(name)).collect();
     // A kept form has no `once` token, because [`kept_form`] drops it.
     if !form.has("once") {
         fields.push(("once", once));
@@ -211,12 +237,15 @@ pub(super) fn page(
 ) -> Response {
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
-    let fields = fields(form, &once);
+    let digest = question.promoted.as_ref().and_then(|data| data.shown.digest());
+    let mut fields = fields(form, &once);
+    fields.extend(sign_in_data_field(digest.as_ref()));
     let target = &question.target;
     let factors = factor_lines(question.promoted.as_ref().and_then(|data| data.factors.as_ref()));
     let promoted = question.promoted.as_ref().map(|data| PromotedUser {
         email: data.email.as_ref().map(|(address, is_verified)| (address.as_str(), *is_verified)),
         factors: &factors,
+        is_open_to_manager: data.is_open_to_manager,
         sessions: &data.sessions,
         changes: &data.changes,
     });

@@ -10,15 +10,18 @@ use crate::console::client::{command_context, failure_of};
 use crate::console::{ConsoleUser, bulk, confirmation, kept_form, user_list};
 use crate::request::ProviderRequest as _;
 use crate::submission::{self, Effect};
+use sealgate_admin::CommandError;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::console_role::{ConsoleRole, ConsoleRoles};
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::is_group;
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::user_list::{UserList, UserQuery, UserSelection, alphabetical};
 use sealgate_pages::console::{GroupConfirmPage, GroupFault, GroupLine, GroupPage, GroupUse, GroupsPage};
 use sealgate_pages::{Done, Problem, html};
+use sealgate_store::UserRecords;
 
 /// Path of the list.
 pub(super) const PAGE: &str = "/console/groups";
@@ -28,6 +31,9 @@ pub(super) const MEMBERS: &str = "/console/groups/members";
 
 /// Maximum number of groups on one page.
 const GROUPS_PER_PAGE: usize = 50;
+
+/// Number of users that are read at once to find the members of a group.
+const USERS_PER_READ: usize = 256;
 
 /// Maximum number of members on one page.
 const MEMBERS_PER_PAGE: usize = 40;
@@ -147,7 +153,18 @@ pub(super) async fn members_page(ctx: &RequestContext<'_>, console_user: &Consol
     }
     let work = Box::pin(async {
         let context = command_context(ctx, console_user);
-        sealgate_admin::change_group(&context, &change.name, change.to.as_deref()).await.map_err(failure_of)?;
+        let Promotions { shown, .. } = Promotions::find(ctx, &change).await?;
+        if !confirmation::has_shown(&form, &shown)? {
+            return Ok(Effect::Refused(confirm(ctx, console_user, &form, &change).await?));
+        }
+        match sealgate_admin::change_group(&context, &change.name, change.to.as_deref(), Some(&shown)).await {
+            Ok(_) => {}
+            // The members before this one are already changed.
+            Err(CommandError::SignInDataChanged) => {
+                return Ok(Effect::Refused(confirm(ctx, console_user, &form, &change).await?));
+            }
+            Err(error) => return Err(failure_of(error)),
+        }
         let page = change.to.as_ref().map_or_else(|| format!("{PAGE}?"), |to| format!("{}&", page_of(to, 0)));
         Ok(Effect::Done { page: format!("{page}done={}", Done::Users.as_str()), secret: None })
     });
@@ -174,6 +191,37 @@ impl Change {
     }
 }
 
+/// Members who get rights in the console when a group is renamed.
+#[derive(Default)]
+struct Promotions {
+    /// Sign-in data of the members.
+    shown: ShownSignInData,
+    /// Number of the members whom a user manager could sign in as.
+    open_to_managers: usize,
+}
+
+impl Promotions {
+    async fn find(ctx: &RequestContext<'_>, change: &Change) -> Result<Self, Failure> {
+        let (console, store) = (&ctx.sealgate.config.console, &ctx.sealgate.store);
+        let (mut found, mut after) = (Self::default(), None);
+        let Some(to) = change.to.as_ref().filter(|to| console.is_role_group(to)) else { return Ok(found) };
+        loop {
+            let rows = store.user_rows(after, USERS_PER_READ).await?;
+            let Some(last) = rows.last() else { return Ok(found) };
+            after = Some(last.subject);
+            for row in rows {
+                let UserRecords { user, factors, .. } = row.read()?;
+                let mut next = user.clone();
+                if next.groups.remove(&change.name) && next.groups.insert(to.clone()) && console.promotes(&user, &next)
+                {
+                    found.shown.add(&user, factors.as_ref());
+                    found.open_to_managers += usize::from(user.is_open_to_manager());
+                }
+            }
+        }
+    }
+}
+
 /// Returns whether the administrator would lose the role, and could not undo the change.
 fn loses_role(ctx: &RequestContext<'_>, console_user: &ConsoleUser, change: &Change) -> bool {
     let user = &console_user.visitor.user;
@@ -190,6 +238,10 @@ async fn confirm(
     let inside = console_user.inside(ctx);
     let once = inside.once.clone();
     let selection = members(ctx, console_user, &change.name, 0).await?;
+    let promotions = Promotions::find(ctx, change).await?;
+    let digest = promotions.shown.digest();
+    let mut fields = confirmation::fields(form, &once);
+    fields.extend(confirmation::sign_in_data_field(digest.as_ref()));
     let new_uses = change.to.as_ref().map(|to| uses(ctx, to)).unwrap_or_default();
     let page = GroupConfirmPage {
         inside,
@@ -200,7 +252,8 @@ async fn confirm(
         uses: &uses(ctx, &change.name),
         new_uses: &new_uses,
         roles: change.to.as_ref().map_or(ConsoleRoles::NONE, |to| bulk::of_group(ctx, to)),
-        fields: &confirmation::fields(form, &once),
+        open_to_managers: promotions.open_to_managers as u64,
+        fields: &fields,
         back: &ctx.path(&page_of(&change.name, 0)),
     };
     Ok(Response::page(StatusCode::OK, html(&page), None))

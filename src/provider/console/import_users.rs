@@ -64,9 +64,10 @@ async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, upload: Up
     if !confirmation::is_confirmed(&form) {
         let file = read(csv.as_bytes());
         let users: Vec<BulkLine> = file.names().map(|(name, identifier)| BulkLine { name, identifier }).collect();
+        let verified = file.verified();
         return Ok(match run(ctx, console_user, file, true).await? {
             Err(faults) => show(ctx, console_user, csv, &faults),
-            Ok(answer) => confirm(ctx, console_user, &form, &users, &answer),
+            Ok(answer) => confirm(ctx, console_user, &form, (&users, verified), &answer),
         });
     }
     // The checks run inside `once`. A repeated request would report that the names are taken.
@@ -115,7 +116,7 @@ fn confirm(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     form: &Params,
-    users: &[BulkLine],
+    (users, verified): (&[BulkLine], usize),
     answer: &Answer,
 ) -> Response {
     let inside = console_user.inside(ctx);
@@ -133,6 +134,7 @@ fn confirm(
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
         users: listed,
         total: users.len() as u64,
+        verified: verified as u64,
         disabled: disabled as u64,
         without_password: without_password as u64,
         groups: &groups.iter().copied().collect::<Vec<_>>(),

@@ -7,22 +7,21 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
-use crate::console::client::execute;
+use crate::console::client::{command_context, failure_of};
 use crate::console::confirmation::{Question, SignInData, Target};
 use crate::console::user::{UserNotes, page_of, show};
 use crate::console::users::{groups, roles, typed_groups};
 use crate::console::{ConsoleUser, confirmation, owners};
 use crate::submission::{self, Effect};
-use sealgate_admin::UserRef;
-use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::user_settings::UserChanges;
+use sealgate_admin::{CommandError, set_user_as_shown};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
 use sealgate_domain::console_role::ConsoleRoles;
 use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile::MAX_GROUPS;
-use sealgate_domain::user::{Role, User};
+use sealgate_domain::user::{Role, Subject, User};
 use sealgate_pages::console::{ConfirmDetail, ConfirmLabel, GuardedChange, OwnedClients, TypedUser, UserField};
 use sealgate_pages::{Done, Problem};
 
@@ -171,17 +170,44 @@ pub(super) async fn save(
     if own && !roles.covers(console_user.roles) {
         return wrong(UserField::OwnRole).await;
     }
-    let question = question(ctx, console_user, user, &typed).await?;
-    if let Some(question) = question.filter(|_| !confirmation::is_confirmed(form)) {
-        return Ok(confirmation::page(ctx, console_user, form, &question));
+    let asked = question(ctx, console_user, user, &typed).await?;
+    if let Some(asked) = asked.as_ref().filter(|_| !confirmation::is_confirmed(form)) {
+        return Ok(confirmation::page(ctx, console_user, form, asked));
     }
+    let shown = asked.and_then(|asked| asked.promoted).map(|data| data.shown).unwrap_or_default();
     let work = Box::pin(async {
+        if !confirmation::has_shown(form, &shown)? {
+            return Ok(Effect::Refused(ask_again(ctx, console_user, user.sub, form, &typed).await?));
+        }
         if !roles.has_any(ConsoleRoles::CLIENT_EDITORS) {
             owners::disable_if_chosen(ctx, console_user, user.sub, form).await?;
         }
-        let set = UserCommand::Set { user: UserRef::Sub(user.sub), changes: Box::new(difference.into_changes()) };
-        execute(ctx, console_user, Command::User(set)).await?;
+        let (context, changes) = (command_context(ctx, console_user), difference.into_changes());
+        match set_user_as_shown(&context, user.sub, &changes, &shown).await {
+            Ok(_) => {}
+            Err(CommandError::SignInDataChanged) => {
+                return Ok(Effect::Refused(ask_again(ctx, console_user, user.sub, form, &typed).await?));
+            }
+            Err(error) => return Err(failure_of(error)),
+        }
         Ok(Effect::Done { page: format!("{}?done={}", page_of(user.sub), Done::User.as_str()), secret: None })
     });
     submission::once(ctx, &console_user.visitor, form, work).await
+}
+
+/// Asks for the confirmation again, because the sign-in data of the user have changed since.
+async fn ask_again(
+    ctx: &RequestContext<'_>,
+    console_user: &ConsoleUser,
+    subject: Subject,
+    form: &Params,
+    typed: &Membership,
+) -> Result<Response, Failure> {
+    let user = ctx.sealgate.store.user(subject).await?;
+    let user = user.ok_or(Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound))?;
+    match question(ctx, console_user, &user, typed).await? {
+        Some(question) => Ok(confirmation::page(ctx, console_user, form, &question)),
+        // Another administrator has made the change.
+        None => show(ctx, console_user, &user, &UserNotes::default()).await,
+    }
 }

@@ -100,11 +100,6 @@ impl Wanted {
         if query.is_empty() { PAGE.to_owned() } else { format!("{PAGE}?{query}") }
     }
 
-    /// Returns the path and query of the first part of the list, without the issuer's prefix.
-    pub(super) fn first_page(&self) -> String {
-        self.address(self.sort, self.reversed, 1)
-    }
-
     fn parameters(&self, sort: UserOrder, reversed: bool, page: usize) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         let state = self.state.map_or("", ListedState::as_str);

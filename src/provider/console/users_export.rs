@@ -5,7 +5,7 @@ use http::Method;
 
 use crate::console::export::{self, Download, ExportedFile, FileFormat};
 use crate::console::user_list::Wanted;
-use crate::console::{ConsoleUser, confirmation};
+use crate::console::{ConsoleUser, confirmation, user_list};
 use sealgate_admin::answer::UserAnswer;
 use sealgate_admin::users_file;
 use sealgate_core::web::context::RequestContext;
@@ -24,7 +24,7 @@ const USERS_PER_PART: usize = 200;
 pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser) -> Result<Response, Failure> {
     let (format, response) = FileFormat::requested(ctx, "users")?;
     let wanted = Wanted::read(ctx)?;
-    confirmation::require_recent(ctx, &wanted.first_page()).await?;
+    confirmation::require_recent(ctx, user_list::PAGE).await?;
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }

@@ -162,7 +162,8 @@ async fn put(ctx: &RequestContext<'_>, invited: &Invited, chosen: &Chosen) -> Re
     links.invitation = Some(Invitation { accepted_at: Some(ctx.now), ..invited.invitation.clone() });
     let factors = match chosen {
         Chosen::Password(hash) => {
-            user.password = Some(hash.clone());
+            // A user manager who chose the address may receive the link.
+            user.set_password(hash.clone(), user.by_manager.email);
             None
         }
         Chosen::Passkey(factors, _) => Some((invited.factors.as_ref(), &**factors)),

@@ -91,7 +91,9 @@ async fn set(ctx: &RequestContext<'_>, link: &MailedLink, hash: &PasswordHash) -
     let revocation = store.new_revocation(subject, EndReason::PasswordChanged, ctx.now);
     for _ in 0..MAX_TRIES {
         let Resettable { user, links } = find(ctx, link).await?;
-        let next_user = User { password: Some(hash.clone()), ..user.value.clone() };
+        let mut next_user = user.value.clone();
+        // A user manager who chose the address may receive the link.
+        next_user.set_password(hash.clone(), user.value.by_manager.email);
         let mut next_links = links.value.clone();
         next_links.take_back();
         let notice = notice(ctx, &next_user);

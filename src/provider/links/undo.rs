@@ -153,7 +153,9 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         }
         // Replace the password instead of removing it: reset links are only sent to accounts that
         // have one.
-        next.password = next.password.map(|_| password.clone());
+        if next.password.is_some() {
+            next.set_password(password.clone(), false);
+        }
         let mut next_links = links.value.clone();
         next_links.take_back();
         next_links.keep_only_undo(link.link.hash);

@@ -11,6 +11,7 @@ use crate::{AddOutcome, Committed, MAX_CONFLICTS, RenameOutcome, Store, StoreErr
 use sealgate_domain::account_links::AccountLinks;
 use sealgate_domain::factors::Factors;
 use sealgate_domain::mail::WaitingMail;
+use sealgate_domain::shown_sign_in_data::ShownSignInData;
 use sealgate_domain::user::{Subject, User};
 
 /// Further changes in the commit that changes a user's e-mail address, or gives the user rights.
@@ -19,8 +20,20 @@ pub struct EndedLinks {
     pub mails: Vec<WaitingMail>,
     /// Changes the user's links.
     pub links: fn(&mut AccountLinks),
-    /// Revocation to open. Then the link to enrol a factor ends too.
-    pub revocation: Option<Revocation>,
+    pub promotion: Option<Promotion>,
+}
+
+/// Further changes in the commit that gives a user rights in the console. The link to enrol a factor ends
+/// too.
+#[derive(Debug)]
+pub struct Promotion {
+    /// Revocation to open.
+    pub revocation: Revocation,
+    /// Whether all factors of the user are removed.
+    pub removes_factors: bool,
+    /// Sign-in data of users that a page has shown. The commit requires that those of this user have not
+    /// changed since.
+    pub shown: Option<ShownSignInData>,
 }
 
 impl Store {
@@ -150,9 +163,12 @@ impl Store {
                 let mut next_links = before.unwrap_or_else(|| AccountLinks::none(subject));
                 (left.links)(&mut next_links);
                 changes.merge(links_changes(links.as_ref(), &next_links)?);
-                if let Some(revocation) = &left.revocation {
-                    changes.merge(self.enrolment_link_ended(revocation).await?);
-                    changes = opened(changes, Some(revocation))?;
+                if let Some(promotion) = &left.promotion {
+                    let Some(of_factors) = self.promoted(&loaded.value, promotion).await? else {
+                        return Ok(RenameOutcome::SignInDataChanged);
+                    };
+                    changes.merge(of_factors);
+                    changes = opened(changes, Some(&promotion.revocation))?;
                 }
                 mails = left.mails;
             }
@@ -164,18 +180,28 @@ impl Store {
         Err(StoreError::Contended)
     }
 
-    /// Returns the changes that end the link to enrol a factor after a reset. The user still has to
-    /// enrol one, with a new link.
-    async fn enrolment_link_ended(&self, revocation: &Revocation) -> Result<Changes, StoreError> {
-        let loaded = match self.factors(revocation.subject).await {
-            Ok(Some(loaded)) => loaded,
-            // The link of an unreadable record is not valid.
-            Ok(None) | Err(StoreError::Broken(_)) => return Ok(Changes::default()),
+    /// Returns the changes to the factors of a user who gets rights in the console, or `None` if the
+    /// sign-in data are not those that a page has shown.
+    async fn promoted(&self, user: &User, promotion: &Promotion) -> Result<Option<Changes>, StoreError> {
+        let factors = match self.factors(user.sub).await {
+            Ok(factors) => factors,
+            // An unreadable record opens nothing: neither its factors nor its link are valid.
+            Err(StoreError::Broken(_)) if promotion.shown.is_none() => return Ok(Some(Changes::default())),
             Err(error) => return Err(error),
         };
+        let value = factors.as_ref().map(|loaded| &loaded.value);
+        if promotion.shown.as_ref().is_some_and(|shown| !shown.is_current(user, value)) {
+            return Ok(None);
+        }
+        let Some(loaded) = &factors else {
+            return Ok(Some(Changes { expect: vec![Expect::Absent(table::factors(user.sub))], ..Changes::default() }));
+        };
         let mut next = loaded.value.clone();
-        next.end_reset_link(revocation.at);
-        factors_changes(Some(&loaded), &next)
+        next.end_reset_link(promotion.revocation.at);
+        if promotion.removes_factors {
+            next.remove_all();
+        }
+        factors_changes(Some(loaded), &next).map(Some)
     }
 
     /// Adds all invited users with their e-mailed links, or none.

@@ -31,6 +31,8 @@ pub enum RenameOutcome {
     UsernameTaken,
     /// The user would have neither an e-mail address nor a username. Nothing was changed.
     Nameless,
+    /// The sign-in data differ from those that a page has shown. Nothing was changed.
+    SignInDataChanged,
 }
 
 /// Outcome of adding a record.

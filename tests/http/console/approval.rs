@@ -204,3 +204,23 @@ async fn a_developer_cannot_enable_a_client_that_an_administrator_disabled() {
     assert_eq!(press(&ben, &path, &[("action", "enable")]).await.status, 403);
     assert_eq!(state().await, ClientState::Disabled);
 }
+
+/// The owner could enable the client again, so an administrator can take over the decision.
+#[tokio::test]
+async fn an_administrator_disables_a_client_that_its_owner_disabled() {
+    let provider = provider().await;
+    let (ben, anna) = (signed_in(&provider, BEN).await, signed_in(&provider, ANNA).await);
+    let (id, path) = of_ben(&ben).await;
+    let danger = format!("{path}/danger");
+    let disables = |page: &Reply| page.text().contains("id=\"client-disable\"");
+    press(&ben, &path, &[("action", "disable")]).await;
+    let page = ben.get(&danger).await;
+    assert!(!disables(&page) && page.text().contains("id=\"client-enable\""), "{page:?}");
+    let page = anna.get(&danger).await;
+    assert!(disables(&page) && element(&page, "client-disabled-by-owner").is_some(), "{page:?}");
+    press(&anna, &path, &[("action", "disable")]).await;
+    let page = anna.get(&danger).await;
+    assert!(!disables(&page) && element(&page, "client-disabled-by-owner").is_none(), "{page:?}");
+    press(&ben, &path, &[("action", "enable")]).await;
+    assert_eq!(stored(&provider, &id).await.unwrap().state, ClientState::Disabled);
+}

@@ -206,3 +206,71 @@ async fn an_unread_secret_expires_after_an_hour() {
     provider.wait(3600);
     assert!(element(&ben.get(&address).await, "new-secret").is_none());
 }
+
+/// Two forms of a page have the same token. The second one is not taken for a repetition of the first.
+#[tokio::test]
+async fn each_form_of_a_page_takes_effect() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let ben = async || provider.sealgate.store.user(provider.ben.sub).await.unwrap().unwrap();
+    provider.change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned(), "x".to_owned()].into()).await;
+    let path = format!("/console/users/{}", provider.ben.sub);
+    let page = anna.get(&path).await;
+    let profile = fields(&page, &[("action", "save-profile"), ("name", "Benjamin"), ("email", BEN)]);
+    let groups = [("action", "save"), ("shown_groups", "staff,x"), ("groups", "staff"), ("role_developer", "yes")];
+    let groups = fields(&page, &[&groups[..], &[("shown_roles", "developer"), ("sure", "yes")]].concat());
+    for form in [&profile, &groups] {
+        assert_eq!(send(&anna, &path, form).await.status, 303);
+    }
+    assert_eq!((&*ben().await.name, ben().await.groups), ("Benjamin", ["staff".to_owned()].into()));
+    // Neither form is repeated by a second click, also in the other order.
+    provider.change_user(provider.ben.sub, |user| user.groups = ["staff".to_owned(), "x".to_owned()].into()).await;
+    for form in [&groups, &profile] {
+        assert_eq!(send(&anna, &path, form).await.status, 303);
+    }
+    assert!(ben().await.groups.contains("x"));
+    // The same form with another value is another submission.
+    let other = fields(&page, &[("action", "save-profile"), ("name", "Ben"), ("email", BEN)]);
+    assert_eq!(send(&anna, &path, &other).await.status, 303);
+    assert_eq!(ben().await.name, "Ben");
+
+    // A group is renamed and deleted with the forms of one page.
+    let members = "/console/groups/members";
+    let page = anna.get(&format!("{members}?name=x")).await;
+    let rename = page.text().split("<form").find(|form| form.contains("id=\"to\"")).unwrap();
+    let token = |name: &str| {
+        let rest = rename.split(&format!("name=\"{name}\" value=\"")).nth(1).unwrap();
+        (name.to_owned(), rest.split('"').next().unwrap().to_owned())
+    };
+    let own = |more: &[(&str, &str)]| -> Vec<(String, String)> {
+        let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        [token("csrf"), token("once")].into_iter().chain(more).collect()
+    };
+    let rename = own(&[("action", "rename"), ("name", "x"), ("to", "y"), ("sure", "yes")]);
+    let delete = own(&[("action", "delete"), ("name", "y"), ("sure", "yes")]);
+    assert_eq!(send(&anna, members, &rename).await.status, 303);
+    assert!(ben().await.groups.contains("y"));
+    assert_eq!(send(&anna, members, &delete).await.status, 303);
+    assert_eq!(ben().await.groups, ["staff".to_owned()].into());
+}
+
+/// The confirmation of a form belongs to the same submission as the form.
+#[tokio::test]
+async fn a_form_and_its_confirmation_are_one_submission() {
+    let provider = provider().await;
+    let anna = signed_in(&provider, ANNA).await;
+    let page = anna.get("/console/users/new").await;
+    let person =
+        [("email", "ece@example.test"), ("username", ""), ("name", "Ece"), ("groups", ""), ("role_admin", "yes")];
+    let first = fields(&page, &person);
+    let question = send(&anna, "/console/users/new", &first).await;
+    assert!(is_confirmation(&question), "{question:?}");
+    let reply = anna.submit_only(&question, &[("sure", "yes")]).await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    for again in
+        [anna.submit_only(&question, &[("sure", "yes")]).await, send(&anna, "/console/users/new", &first).await]
+    {
+        assert_eq!((again.status, again.location()), (303, reply.location()), "{again:?}");
+    }
+    assert_eq!(events(&provider, Kind::UserCreated).await, 1);
+}

@@ -161,3 +161,42 @@ async fn an_administrator_ends_a_session_of_several_users() {
     send(&anna, anna_sub, &page_of(school.mia), &[("end", &format!("session:{id}"))]).await;
     assert_login(&shared.open("/account").await);
 }
+
+/// The user manager could enable the user again, so an administrator can take over the decision.
+#[tokio::test]
+async fn an_administrator_disables_a_user_whom_a_user_manager_disabled() {
+    for way in ["user", "several users", "api"] {
+        let school = school().await;
+        let mert = signed_in(&school.provider, MERT).await;
+        let anna = signed_in(&school.provider, ANNA).await;
+        let (path, mia) = (page_of(school.mia), school.mia.to_string());
+        let danger = format!("{path}/danger");
+        assert_eq!(send(&mert, school.mert, &path, &DISABLE).await.status, 303);
+        let page = anna.get(&danger).await;
+        assert!(element(&page, "user-disabled-by-manager").is_some(), "{page:?}");
+        assert!(page.text().contains("user-disable\"") && page.text().contains("user-enable\""), "{page:?}");
+        let page = mert.get(&danger).await;
+        assert!(!page.text().contains("user-disable\"") && page.text().contains("user-enable\""), "{page:?}");
+        match way {
+            "user" => _ = press(&anna, &path, &DISABLE[..1]).await,
+            "several users" => {
+                let fields = [("action", "disable"), ("user", mia.as_str())];
+                let question = send(&anna, school.provider.anna.sub, BULK, &fields).await;
+                assert!(question.text().contains("id=\"bulk-users\""), "{question:?}");
+                anna.submit(&question, &[("sure", "yes")]).await;
+            }
+            _ => run(&school, UserCommand::Disable(UserRef::Sub(school.mia).into())).await,
+        }
+        assert_eq!(send(&mert, school.mert, &path, &ENABLE).await.status, 403, "{way}");
+        assert!(!school.user(school.mia).await.is_enabled(), "{way}");
+        // The same change again changes nothing, for an administrator and for the user manager.
+        let fields = [("action", "disable"), ("user", mia.as_str())];
+        for (browser, sender) in [(&anna, school.provider.anna.sub), (&mert, school.mert)] {
+            let page = send(browser, sender, BULK, &fields).await;
+            assert!(!page.text().contains("id=\"bulk-users\""), "{way}: {page:?}");
+        }
+        let page = anna.get(&danger).await;
+        assert!(element(&page, "user-disabled-by-manager").is_none(), "{page:?}");
+        assert!(!page.text().contains("user-disable\""), "{page:?}");
+    }
+}
