@@ -65,7 +65,7 @@ pub use subjects::forms::{Form, MAX_FORM_BYTES};
 pub use subjects::grants::Ended;
 pub use subjects::grants::GrantFilter;
 pub use subjects::interactions::SignInAttempt;
-pub use subjects::registration_tokens::PresentedToken;
+pub use subjects::registration_tokens::PresentedInitialToken;
 pub use subjects::registrations::Registered;
 pub use subjects::registry::{AddOutcome, RenameOutcome};
 pub use subjects::revocations::Revocation;

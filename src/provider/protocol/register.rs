@@ -22,7 +22,7 @@ use sealgate_domain::oauth::registration::{
 };
 use sealgate_domain::registration_token::RegistrationToken;
 use sealgate_domain::secret::{Secret, SecretHash};
-use sealgate_store::{PresentedToken, Registered, UserRule};
+use sealgate_store::{PresentedInitialToken, Registered, UserRule};
 
 const WRONG_TOKEN: Refusal = Refusal::new(ErrorCode::InvalidToken, "The registration token is invalid.");
 
@@ -83,7 +83,7 @@ fn json<'c>(ctx: &'c RequestContext<'_>) -> Result<&'c [u8], Refusal> {
 /// Checks whether this request may register a client.
 ///
 /// Returns the initial access token that the registration uses, if the operator requires one.
-async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<PresentedToken>, Failure> {
+async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<PresentedInitialToken>, Failure> {
     match ctx.sealgate.config.registration.mode {
         RegistrationMode::Open => Ok(None),
         RegistrationMode::Off => Err(Failure::json(
@@ -96,7 +96,7 @@ async fn authorize(ctx: &RequestContext<'_>) -> Result<Option<PresentedToken>, F
         RegistrationMode::Token => {
             let console = ctx.sealgate.config.console.clone();
             let creator = UserRule::new(move |user| console.is_administrator(user));
-            let token = PresentedToken { hash: presented(ctx)?, creator };
+            let token = PresentedInitialToken { hash: presented(ctx)?, creator };
             let works = ctx.sealgate.store.initial_token_works(&token, ctx.now).await?;
             if works { Ok(Some(token)) } else { Err(Failure::Bearer(Some(WRONG_TOKEN))) }
         }

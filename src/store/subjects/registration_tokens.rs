@@ -15,7 +15,7 @@ const MAX_READ: usize = 2 * MAX_REGISTRATION_TOKENS;
 
 /// Initial access token of a request, and the rule that its creator must still satisfy.
 #[derive(Debug, Clone)]
-pub struct PresentedToken {
+pub struct PresentedInitialToken {
     pub hash: SecretHash,
     pub creator: UserRule,
 }
@@ -46,7 +46,7 @@ impl Store {
     }
 
     /// Returns whether a token registers a client now. Does not use it.
-    pub async fn initial_token_works(&self, token: &PresentedToken, now: UnixTime) -> Result<bool, StoreError> {
+    pub async fn initial_token_works(&self, token: &PresentedInitialToken, now: UnixTime) -> Result<bool, StoreError> {
         let Some(stored) = self.registration_token(&token.hash).await? else { return Ok(false) };
         Ok(stored.works(now) && self.creator_of(&stored, &token.creator).await?.is_some())
     }

@@ -10,7 +10,7 @@ use crate::engine::{Changes, Key, Value};
 use crate::format::record::Loaded;
 use crate::format::table::Table;
 use crate::format::{record, table};
-use crate::subjects::registration_tokens::PresentedToken;
+use crate::subjects::registration_tokens::PresentedInitialToken;
 use crate::{AddOutcome, Committed, MAX_CONFLICTS, PAGE, Store, StoreError};
 use sealgate_domain::client::{Client, SelfRegistration};
 use sealgate_domain::time::UnixTime;
@@ -35,7 +35,7 @@ impl Store {
     pub async fn register_client(
         &self,
         client: &Client,
-        initial_token: Option<&PresentedToken>,
+        initial_token: Option<&PresentedInitialToken>,
         most: usize,
     ) -> Result<Registered, StoreError> {
         // Increment the total before writing the record. Otherwise concurrent requests could all
@@ -58,7 +58,7 @@ impl Store {
     async fn add_registration(
         &self,
         client: &Client,
-        initial_token: Option<&PresentedToken>,
+        initial_token: Option<&PresentedInitialToken>,
     ) -> Result<AddOutcome, StoreError> {
         let key = table::client(&client.id);
         for _ in 0..MAX_CONFLICTS {
