@@ -555,7 +555,7 @@ async fn a_logo_is_set_from_a_file_and_removed() {
     let trail = site.json(&["audit", "list", "--client=wiki"]).to_string();
     assert!(trail.contains("\"detail\":\"set logo\""), "{trail}");
     for (content, fault) in
-        [(b"<svg/>".as_slice(), "no PNG, JPEG or WebP"), (&vec![0; 40_000], "more than 32768 bytes")]
+        [(b"<svg/>".as_slice(), "not a PNG, JPEG or WebP"), (&vec![0; 40_000], "more than 32768 bytes")]
     {
         let refused = set(content);
         assert!(!refused.status.success() && stderr(&refused).contains(fault), "{refused:?}");

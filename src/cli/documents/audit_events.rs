@@ -99,6 +99,9 @@ const fn meaning(kind: AuditKind) -> &'static str {
         AuditKind::AuditExported => {
             "a user of the console began an export of the audit log; the detail gives the format and the filter"
         }
-        AuditKind::UsersExported => "a user of the console began an export of users; the detail gives the format",
+        AuditKind::UsersExported => {
+            "a user of the console began an export of users; the detail gives the format, and `filtered` with the \
+             number of users if the filter of the list selected them"
+        }
     }
 }

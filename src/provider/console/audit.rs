@@ -38,6 +38,9 @@ const REFRESH: HeaderName = HeaderName::from_static("refresh");
 
 const DAY: Duration = Duration::from_hours(24);
 
+/// Path of the page, without the issuer's prefix.
+pub(super) const PAGE: &str = "/console/audit";
+
 /// Largest offset of a time zone from UTC, in minutes.
 const MAX_ZONE_MINUTES: i64 = 14 * 60;
 
@@ -252,11 +255,6 @@ impl AuditInput {
         let day = NaiveDate::parse_from_str(day, "%Y-%m-%d").ok()?;
         let seconds = day.and_time(NaiveTime::MIN).and_utc().timestamp().checked_add(self.zone * 60)?;
         u64::try_from(seconds).ok().map(UnixTime::from_seconds)
-    }
-
-    /// Returns the path and query of the newest events, without the issuer's prefix.
-    pub(super) fn first_page(&self) -> String {
-        format!("/console/audit?{}", self.query().finish())
     }
 
     /// Returns the filter as a query string.

@@ -2,11 +2,10 @@
 
 use http::Method;
 
-use super::audit::AuditInput;
+use super::audit::{self, AuditInput};
 use crate::console::export::{self, Download, ExportedFile, FileFormat};
 use crate::console::{ConsoleUser, confirmation};
 use sealgate_admin::answer::EventAnswer;
-use sealgate_admin::audit;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -27,7 +26,7 @@ pub(super) async fn export(ctx: &RequestContext<'_>, console_user: &ConsoleUser)
     let typed = AuditInput::read(&ctx.query()?)?;
     let Ok(filter) = typed.filter(ctx).await? else { return Err(Failure::page(Problem::InvalidRequest)) };
     // The events have addresses of all users.
-    confirmation::require_recent(ctx, &typed.first_page()).await?;
+    confirmation::require_recent(ctx, audit::PAGE).await?;
     if ctx.head.method == Method::HEAD {
         return Ok(response);
     }
@@ -53,7 +52,7 @@ impl ExportedFile for AuditExport {
         let mut part = Vec::new();
         if self.format == FileFormat::Csv {
             // Writing to memory does not fail.
-            let _ = audit::write_header(&mut part);
+            let _ = sealgate_admin::audit::write_header(&mut part);
         }
         let mut after = None;
         while let Some(filter) = &self.filter {
@@ -65,8 +64,8 @@ impl ExportedFile for AuditExport {
             let page = download.store.audit_page(filter, after, EVENTS_PER_PART).await?;
             for event in page.records.into_iter().map(EventAnswer::from) {
                 let _ = match self.format {
-                    FileFormat::Csv => audit::write_row(&mut part, &event),
-                    FileFormat::Ndjson => audit::write_line(&mut part, &event),
+                    FileFormat::Csv => sealgate_admin::audit::write_row(&mut part, &event),
+                    FileFormat::Ndjson => sealgate_admin::audit::write_line(&mut part, &event),
                 };
             }
             if !download.send(std::mem::take(&mut part)).await {

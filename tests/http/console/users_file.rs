@@ -1,6 +1,6 @@
 //! Tests the export and the import of users in the console.
 
-use super::roles::{KEYS, MERT, add_person, send};
+use super::roles::{KEYS, MERT, add_person};
 use super::*;
 
 const EXPORT: &str = "/console/users/export?format=";
