@@ -803,9 +803,20 @@ fn group_pages(frame: &Frame<'_>, sample: &Sample) -> Vec<(String, String)> {
         let (total, back) = (12, "/console/groups/members?name=staff");
         let (new_uses, roles) =
             if to.is_some() { (uses, ConsoleRoles::ADMINISTRATORS) } else { (&[][..], ConsoleRoles::NONE) };
-        let (inside, name, open_to_managers, fields) = (inside(), client, 1, &fields);
-        let page =
-            GroupConfirmPage { inside, csrf, name, to, total, uses, new_uses, roles, open_to_managers, fields, back };
+        let (inside, open_to_managers, fields) = (inside(), 1, &fields);
+        let page = GroupConfirmPage {
+            inside,
+            csrf,
+            name: client,
+            to,
+            total,
+            uses,
+            new_uses,
+            roles,
+            open_to_managers,
+            fields,
+            back,
+        };
         add(format!("console-group-confirm-{name}"), html(&page));
     }
     all

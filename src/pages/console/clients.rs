@@ -105,6 +105,7 @@ pub struct NewClientPage<'a> {
 /// `logo`, as `multipart/form-data`, or `remove`.
 #[derive(Template)]
 #[template(path = "console/client.html")]
+#[expect(clippy::struct_excessive_bools, reason = "independent permissions of the page")]
 pub struct ClientPage<'a> {
     pub inside: Inside<'a>,
     pub csrf: &'a str,

@@ -274,7 +274,7 @@ impl Plan {
             }
             ctx.sealgate.store.act_on(user.sub);
             match self.change(ctx, console_user, user.sub).await {
-                Ok(_) => done.push(line(user)),
+                Ok(()) => done.push(line(user)),
                 Err(Failure::Page(StatusCode::NOT_FOUND, _)) => left_out.push((line(user), BulkSkip::Deleted)),
                 // For instance, the user can sign in by now.
                 Err(Failure::Page(StatusCode::BAD_REQUEST, _)) => left_out.push((line(user), BulkSkip::Refused)),

@@ -85,17 +85,14 @@ impl ExportedFile for UsersExport {
             let Some(reader) = download.reader(has_right).await? else { return Ok(false) };
             let (reads_everything, managed) =
                 (console.roles_of(&reader).reads_everything(), console.managed_by(&reader));
-            let (users, is_last) = match &mut found {
-                Some(found) => {
-                    let rows = download.store.user_rows_of(found.next().unwrap_or_default()).await?;
-                    let users = rows.into_iter().map(|row| Ok(row.read()?.user));
-                    (users.collect::<Result<Vec<_>, StoreError>>()?, found.len() == 0)
-                }
-                None => {
-                    let users = download.store.users(after, USERS_PER_PART).await?;
-                    let is_last = users.len() < USERS_PER_PART;
-                    (users, is_last)
-                }
+            let (users, is_last) = if let Some(found) = &mut found {
+                let rows = download.store.user_rows_of(found.next().unwrap_or_default()).await?;
+                let users = rows.into_iter().map(|row| Ok(row.read()?.user));
+                (users.collect::<Result<Vec<_>, StoreError>>()?, found.len() == 0)
+            } else {
+                let users = download.store.users(after, USERS_PER_PART).await?;
+                let is_last = users.len() < USERS_PER_PART;
+                (users, is_last)
             };
             after = users.last().map(|user| user.sub);
             let exported = users.into_iter().filter(|user| reads_everything || console.is_managed(user, &managed));
