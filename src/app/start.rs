@@ -139,9 +139,8 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         }),
     })?;
     // This is the last step that can fail. So no client is changed if the start fails.
-    let removed = block_on(async {
-        defined_clients::store(&sealgate, &sealgate.config.clients).await.map_err(NotServing::from)
-    })?;
+    let store = async { defined_clients::store(&sealgate, &sealgate.config.clients).await.map_err(NotServing::from) };
+    let removed = block_on(store)?;
     let ending = Arc::clone(&sealgate);
     server.add_background(Background::new("removed clients", |_| async move {
         defined_clients::end_grants(&ending, &removed).await;
