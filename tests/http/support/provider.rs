@@ -267,7 +267,7 @@ impl Provider {
             ..Origin::unknown()
         });
         let route = provider::route(&self.sealgate.config, head.uri.path());
-        if body.len() > route.body_limit(&self.sealgate, &head).await {
+        if body.len() > Box::pin(route.body_limit(&self.sealgate, &head)).await {
             let refusal = Refusal::invalid_request("The body is too long.");
             return provider::refuse(&self.sealgate, &head, StatusCode::PAYLOAD_TOO_LARGE, refusal).finish();
         }
