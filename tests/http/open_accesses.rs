@@ -29,7 +29,8 @@ struct World {
 impl World {
     async fn new() -> Self {
         let provider = provider().await;
-        let (anna, ben) = (open_all(&provider, ANNA, 1).await, open_all(&provider, BEN, 2).await);
+        let anna = Box::pin(open_all(&provider, ANNA, 1)).await;
+        let ben = Box::pin(open_all(&provider, BEN, 2)).await;
         Self { app_sessions: [anna.0, ben.0], app_passwords: [anna.1, ben.1], tokens: [anna.2, ben.2], provider }
     }
 
