@@ -91,7 +91,6 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
     let (rotating, people, mailing, sweeping, bounded, ordering) = (own(), own(), own(), own(), own(), own());
     let (reading, confirming, fetching, signing_out) = (own(), own(), own(), own());
     let challenges = Arc::<Challenges>::default();
-    let presented = Arc::clone(&challenges);
     certificates::prepare(config).map_err(line)?;
     let (tracer, exporter) = traces::prepare(config, &sealgate.metrics).map_err(line)?.unzip();
     let last_traces = exporter.clone();
@@ -104,7 +103,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
         apps: config.apps.clone(),
         loop_mark: LoopMark::new(config.issuer.as_str()),
         resolver: Resolver::system(),
-        challenges,
+        challenges: Arc::clone(&challenges),
         token_keys: Some(token_keys),
         front: Arc::clone(&site) as Arc<dyn sealgate_edge::Front>,
         health: Arc::clone(&site) as Arc<dyn sealgate_edge::Health>,
@@ -122,7 +121,7 @@ pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSigna
             Background::new("counting", |stop| counting::run(bounded, stop)),
             Background::new("outbox", |stop| outbox::run(mailing, stop)),
             Background::new("client logouts", |stop| client_logouts::run(signing_out, stop)),
-            Background::new("certificate orders", |stop| certificates::run(ordering, presented, stop)),
+            Background::new("certificate orders", |stop| certificates::run(ordering, challenges, stop)),
         ],
         waiting_threads: waiting_threads(config),
         stopped: Box::new(move || {
