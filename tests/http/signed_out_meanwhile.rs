@@ -15,7 +15,7 @@ use crate::mailbox::{self, MAIL};
 use crate::meddler::{At, Meddler};
 use crate::security::{key_of, secret, send, with_app};
 use crate::steps::{assert_code, assert_consent, assert_login, csrf_of, with_anna};
-use crate::support::{Browser, PASSWORD, Provider, Reply};
+use crate::support::{Browser, PASSWORD, Provider, Reply, hidden_fields};
 use crate::totp::code;
 
 const APP_PASSWORDS: &str = r#"
@@ -294,7 +294,15 @@ async fn a_concurrently_signed_out_administrator_changes_nothing() {
             "factors" => &[("action", "reset-factors"), ("sure", "yes")],
             _ => &[("action", "revoke"), ("sure", "yes")],
         };
-        let all = [&[("csrf", csrf.as_str())], fields].concat();
+        let mut all = [&[("csrf", csrf.as_str())], fields].concat();
+        // The confirmation of a role has a digest of the sign-in data.
+        let mut digest = None;
+        if what == "role" {
+            let question = thief.post(&path, &all[..all.len() - 1]).await;
+            digest = hidden_fields(question.text()).into_iter().find(|(name, _)| name == "sign_in_data");
+            assert!(digest.is_some(), "{question:?}");
+        }
+        all.extend(digest.iter().map(|(name, digest)| (name.as_str(), digest.as_str())));
         let end = async {
             provider.sealgate.store.end_sessions_of_user(provider.anna.sub).await.unwrap();
         };
