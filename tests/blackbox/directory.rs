@@ -398,10 +398,10 @@ async fn settings_that_the_directory_keeps_cannot_be_changed_here() {
     for change in [&["--name", "Other"][..], &["--email", "other@example.test"], &["--username", "other"]] {
         let output = world.instance.try_run(&[&["user", "set", "anna"], change].concat(), "");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && text.contains("directory corp keeps"), "{text}");
+        assert!(!output.status.success() && text.contains("the user's directory keeps the"), "{text}");
     }
     let output = world.instance.try_run(&["user", "set-password", "anna", "--password-stdin"], "a new long password\n");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("directory corp keeps"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the user's directory keeps the password"));
     let page = anna.get(&world.instance.url("/account/password")).await;
     assert!(page.body.contains("id=\"password-managed\"") && !page.body.contains("password-submit"), "{page:?}");
     let page = anna.get(&world.instance.url("/account")).await;
