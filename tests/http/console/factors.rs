@@ -48,7 +48,7 @@ async fn factors_are_on_the_users_page_and_the_strongest_is_in_the_list() {
 
     let list = anna.get("/console/users").await;
     let cell = |email: &str| {
-        let row = list.text().split("row-user").skip(1).find(|row| row.contains(email)).unwrap().to_owned();
+        let row = list.text().split("\n<tr>").skip(1).find(|row| row.contains(email)).unwrap().to_owned();
         row.split("data-label=\"Two-factor authentication\">").nth(1).unwrap().split('<').next().unwrap().to_owned()
     };
     assert_eq!((cell(ANNA), cell(BEN)), ("None".to_owned(), "Security key".to_owned()));

@@ -25,7 +25,7 @@ async fn invited(provider: &Provider) -> User {
 /// Returns the user's state as shown in the list of users.
 async fn listed(browser: &Browser<'_>) -> String {
     let list = browser.get("/console/users").await;
-    let row = list.text().split("row-user").skip(1).find(|row| row.contains(NEW)).unwrap().to_owned();
+    let row = list.text().split("\n<tr>").skip(1).find(|row| row.contains(NEW)).unwrap().to_owned();
     row.split("data-label=\"State\">").nth(1).unwrap().split("</td>").next().unwrap().to_owned()
 }
 

@@ -9,7 +9,7 @@ use sealgate_domain::source::{SourceId, SourceLink, SourceName, SourceState, Use
 /// Returns the users of a list in their order: the addresses, without the domain.
 fn listed(page: &Reply) -> Vec<String> {
     assert_eq!(page.status, 200, "{page:?}");
-    let rows = page.text().split("<tr class=\"row-user\">").skip(1);
+    let rows = page.text().split("\n<tr>").skip(1);
     rows.map(|row| row.split("@example.test").next().unwrap().rsplit('>').next().unwrap().to_owned()).collect()
 }
 
