@@ -214,7 +214,10 @@ async fn a_user_of_an_openid_provider_reaches_the_application_with_the_groups_of
     let output = world
         .instance
         .try_run(&["user", "set-password", "anna@acme.test", "--password-stdin"], "a new long password\n");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("upstream acme keeps"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the user's OpenID provider keeps the password"),
+        "{output:?}"
+    );
     let log = world.instance.log();
     assert!(!log.contains(CLIENT_SECRET), "{log}");
 }

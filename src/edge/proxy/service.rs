@@ -73,9 +73,9 @@ const SESSION_RENEWED: &str =
     "The session at the application had ended and was renewed. Open the page again and repeat the action.";
 const SESSION_ENDED: &str = "The session at the application has ended and cannot be renewed. Open the page again.";
 
-/// Number of fields to reserve in addition to the front's fields: request id, `Host`, `CDN-Loop`,
-/// client certificate.
-const FURTHER_FIELDS: usize = 7;
+/// Number of fields to reserve in addition to the front's fields: request id, `Host`, `CDN-Loop`. A request
+/// with a client certificate may need more.
+const FURTHER_FIELDS: usize = 6;
 
 /// The public proxy service.
 pub struct Proxy {
