@@ -190,13 +190,12 @@ pub(super) async fn edit(
 ) -> Result<Answer, CommandError> {
     let before = find(context, user).await?;
     let replaced = Mutex::new(before.clone());
-    let unknown_password = password::unknown_hash(random(context.entropy), random(context.entropy));
     let change = |user: &mut User| {
         let before = user.clone();
         change(user);
         // Checked before the change, which may correct the address but not the password.
         if before.is_open_to_manager() && context.console.promotes(&before, user) {
-            user.close_to_managers(&unknown_password);
+            user.close_to_managers(password::unknown_hash(random(context.entropy), random(context.entropy)));
         }
         // The last call is committed.
         *replaced.lock().unwrap_or_else(PoisonError::into_inner) = before;

@@ -328,11 +328,11 @@ impl User {
 
     /// Closes an account that was open to a user manager, because the user gets a role in the console.
     ///
-    /// Replaces the password with one that nobody knows. The user can only have a link for a new one
+    /// Replaces the password with an unknown one. The user can only have a link for a new one
     /// mailed to an address that no user manager chose: another address is no longer verified.
-    pub fn close_to_managers(&mut self, unknown_password: &PasswordHash) {
+    pub fn close_to_managers(&mut self, unknown_password: PasswordHash) {
         if self.password.is_some() {
-            self.set_password(unknown_password.clone(), false);
+            self.set_password(unknown_password, false);
         }
         self.email_verified &= !self.by_manager.email;
     }

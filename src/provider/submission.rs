@@ -149,7 +149,7 @@ pub(super) fn with_hint<'a>(inside: Inside<'a>, result: Option<&ShownResult>) ->
     if is_repeated { Inside { done: Some(Done::ShownBefore), ..inside } } else { inside }
 }
 
-/// Fields that a form and its confirmation do not share.
+/// Fields that are not part of the name. A confirmation adds `sure`, and the tokens are not input.
 const NOT_NAMED: [&str; 3] = ["csrf", "once", "sure"];
 
 /// Returns the name of a submission: a digest of the token, the path and the fields of the form in any

@@ -315,7 +315,7 @@ async fn only_an_administrator_registers_a_redirect_uri_on_a_host_of_this_server
     let changed = form(&[("redirect_uris", "https://wiki.test/cb"), ("action", "save")]);
     let page = press(&ben, &path, &changed).await;
     assert!(page.text().contains("Line 1: only an administrator can register"), "{page:?}");
-    // The developer may keep what an administrator has added.
+    // A redirect URI that an administrator added does not prevent the developer from saving the form.
     press(&anna, &path, &changed).await;
     let page = press(&ben, &path, &changed).await;
     assert!(!page.text().contains("only an administrator"), "{page:?}");

@@ -396,8 +396,8 @@ impl Factors {
     /// Removes all factors. Sign-ins are refused until the user enrols a factor with the link of
     /// `reset`.
     pub fn reset(&mut self, reset: FactorReset) {
-        let Self { subject, handle, generation, .. } = *self;
-        *self = Self { reset: Some(reset), generation: generation + 1, ..Self::none(subject, handle) };
+        self.reset = Some(reset);
+        self.remove_all();
     }
 
     /// Removes all factors. The user can sign in without them, unless the factors were reset before.

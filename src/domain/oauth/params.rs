@@ -8,7 +8,7 @@ use percent_encoding::percent_decode;
 
 use crate::error::Refusal;
 
-/// Maximum number of parameters. No known client sends so many.
+/// Maximum number of parameters in a query or form.
 const MAX_PARAMETERS: usize = 100;
 
 /// Decoded parameters in order. The value is `None` if it is not UTF-8.

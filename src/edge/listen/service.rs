@@ -107,7 +107,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Only one thread, for a service with few connections.
+    /// One thread. For services with few connections.
     pub const ONE: Self = Self { workers: 0, shared: 1, blocking: 1 };
 }
 
@@ -176,7 +176,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         std::mem::take(&mut self.connectors)
     }
 
-    /// Returns the tests of the worker threads, for the readiness probe.
+    /// Returns the pings with which the readiness probe checks the worker threads.
     pub fn pings(&self) -> ThreadPings {
         Arc::clone(&self.pings)
     }

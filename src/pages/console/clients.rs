@@ -126,7 +126,7 @@ pub struct ClientPage<'a> {
     pub level: AssuranceLevel,
     /// Maximum number of token requests per minute. `None` if unlimited.
     pub token_limit: Option<u64>,
-    /// Public keys of the client, or what the user has typed.
+    /// Public keys of the client, or the input that was refused.
     pub keys: String,
     /// Valid secrets of the client.
     pub secrets: &'a [&'a ClientSecret],

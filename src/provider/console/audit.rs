@@ -99,10 +99,9 @@ async fn show(
         .user
         .audit_filters
         .iter()
-        .map(|saved| (saved.name.as_str(), ctx.path(&format!("/console/audit?{}", saved.query))))
+        .map(|saved| (saved.name.as_str(), ctx.path(&format!("{PAGE}?{}", saved.query))))
         .collect();
-    let file =
-        |format| ctx.path(&format!("/console/audit/export?{}", typed.query().append_pair("format", format).finish()));
+    let file = |format| ctx.path(&format!("{PAGE}/export?{}", typed.query().append_pair("format", format).finish()));
     // A date field in HTML accepts only a valid date.
     let day = |text, field| if faults.contains(&field) { "" } else { text };
     let page = AuditLogPage {
@@ -143,7 +142,7 @@ fn live_view(ctx: &RequestContext<'_>, typed: &AuditInput, at: &Position) -> Res
     let left = ctx.query()?.one("live")?.and_then(|live| live.parse::<u64>().ok()).map(|left| left.min(LIVE_RELOADS));
     let url = |left: u64| {
         let query = typed.query().append_pair("live", &left.to_string()).finish();
-        ctx.path(&format!("/console/audit?{query}"))
+        ctx.path(&format!("{PAGE}?{query}"))
     };
     Ok(Some(LiveView {
         start: url(LIVE_RELOADS),
@@ -277,7 +276,7 @@ impl AuditInput {
             let back: Vec<String> = at.back.iter().map(AuditId::to_string).collect();
             query.append_pair("back", &back.join("."));
         }
-        ctx.path(&format!("/console/audit?{}", query.finish()))
+        ctx.path(&format!("{PAGE}?{}", query.finish()))
     }
 }
 

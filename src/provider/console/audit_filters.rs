@@ -2,7 +2,7 @@
 
 use crate::console::ConsoleUser;
 use crate::console::actions::AuditAction;
-use crate::console::audit::AuditInput;
+use crate::console::audit::{AuditInput, PAGE};
 use crate::request::ProviderRequest as _;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
@@ -11,8 +11,6 @@ use sealgate_domain::oauth::params::Params;
 use sealgate_domain::profile;
 use sealgate_domain::user::{MAX_SAVED_FILTERS, SavedFilter, User};
 use sealgate_pages::{AuditField, Done};
-
-const PAGE: &str = "/console/audit";
 
 /// Maximum length of the name of a filter, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 60;

@@ -12,11 +12,11 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use secrecy::SecretString;
 
 use crate::links;
 use crate::links::{LinkOpened, LinkPage, MailedLink, mailing};
 use crate::request::ProviderRequest as _;
+use sealgate_core::password;
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
@@ -25,8 +25,7 @@ use sealgate_domain::audit::{Actor, AuditKind};
 use sealgate_domain::factors::{FactorKind, Factors};
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::mail::{Mail, MailKind, UNDO_PATH, partly_hidden, partly_hidden_name};
-use sealgate_domain::secret::Secret;
-use sealgate_domain::user::{PasswordHash, User, UserState};
+use sealgate_domain::user::{User, UserState};
 use sealgate_pages::{Problem, UndoOutcome, UndoPage, UndonePage, html};
 use sealgate_store::{Committed, Loaded, Revocation};
 
@@ -133,7 +132,7 @@ struct Restored {
 /// adds a passkey at the same moment would keep access.
 async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revocation) -> Result<Restored, Failure> {
     let store = &ctx.sealgate.store;
-    let password = unusable_password(ctx).await?;
+    let password = password::unknown_hash(ctx.random(), ctx.random());
     for _ in 0..MAX_TRIES {
         let Undoable { user, links, undo } = find(ctx, link).await?;
         let factors = store.factors(user.value.sub).await?;
@@ -170,12 +169,6 @@ async fn restore(ctx: &RequestContext<'_>, link: &MailedLink, revocation: &Revoc
         }
     }
     Err(Failure::Unavailable)
-}
-
-/// Returns the hash of a random password that is discarded.
-async fn unusable_password(ctx: &RequestContext<'_>) -> Result<PasswordHash, Failure> {
-    let secret = Secret::from_random(&ctx.random::<32>());
-    Ok(ctx.sealgate.passwords.hash(SecretString::from(secret.expose()), ctx.random()).await?)
 }
 
 /// Returns the names of the second steps added since the change or shortly before it, and whether a

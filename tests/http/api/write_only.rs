@@ -146,7 +146,7 @@ async fn no_response_tells_a_token_that_only_writes_who_a_user_is() {
                 let path = path.replace("{user}", &user).replace("{client}", "c1").replace("{group}", "staff");
                 let path = path.replace("{id}", "zz");
                 let headers = if body.is_empty() { &[][..] } else { &[JSON][..] };
-                // The second request finds what the first one has done.
+                // Sent twice, because the first request changes the state.
                 for _ in 0..2 {
                     let reply = program.send(method, &path, headers, body).await;
                     assert_has_no_secret(&reply, &format!("{state:?} {method} {path} {body}"));
