@@ -176,15 +176,15 @@ fn every_field_has_a_label_and_every_reference_a_target() {
         for tag in &tags {
             let shown = tag.attribute("type") != Some("hidden") && tag.attribute("hidden").is_none();
             if ["input", "textarea", "select"].contains(&tag.name.as_str()) && shown {
-                let id = tag.attribute("id").unwrap_or_else(|| panic!("{name}: {tag:?} has no id"));
                 // Radio buttons share their name, and so do the check boxes of a list.
                 let is_choice = tag.attribute("type") == Some("radio")
                     || tag.attribute("type") == Some("checkbox") && tag.attribute("value").is_some();
+                let id = tag.attribute("id");
                 if !is_choice {
-                    assert_eq!(tag.attribute("name"), Some(id), "{name}");
+                    assert!(id.is_some() && tag.attribute("name") == id, "{name}: {tag:?}");
                 }
-                let has_label = labelled.contains(&id) || tag.attribute("aria-label").is_some();
-                assert!(has_label, "{name}: {id} has no label");
+                let has_label = id.is_some_and(|id| labelled.contains(&id)) || tag.attribute("aria-label").is_some();
+                assert!(has_label, "{name}: {tag:?} has no label");
             }
             for reference in ["for", "aria-describedby", "aria-labelledby"] {
                 for target in tag.attribute(reference).into_iter().flat_map(str::split_whitespace) {
