@@ -96,7 +96,7 @@ fn faults(app: &App, username: &str, password: &Secret) -> Vec<String> {
         ),
         (
             is_app_username(username),
-            format!("the user name must have 1 to {MAX_APP_USERNAME_LENGTH} visible characters in one line"),
+            format!("the username must have 1 to {MAX_APP_USERNAME_LENGTH} visible characters in one line"),
         ),
         (
             is_app_credential_password(password.expose()),

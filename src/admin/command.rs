@@ -352,7 +352,7 @@ pub enum AppLoginCommand {
         /// service account
         #[arg(value_name = "APP")]
         app: String,
-        /// User name at the application
+        /// Username at the application
         #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
         username: String,
         /// Password at the application

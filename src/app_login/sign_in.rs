@@ -63,7 +63,7 @@ pub trait LoginExchange {
 pub struct AppLogin<'a> {
     pub recipe: &'a LoginRecipe,
     pub target: &'a LoginTarget,
-    /// User name at the application.
+    /// Username at the application.
     pub user: &'a str,
     pub password: &'a Secret,
 }
@@ -254,7 +254,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
     async fn sign_in(&mut self, user: &str, password: &Secret) -> Result<(), Stop> {
         let recipe = self.recipe;
         if [user, password.expose()].iter().any(|text| text.contains(['\r', '\n', '\0'])) {
-            return Err(self.fault("the user name or the password contains a line break or NUL").into());
+            return Err(self.fault("the username or the password contains a line break or NUL").into());
         }
         let url = self.url(&recipe.page)?;
         let page = self.get(LoginStepKind::Page, url).await?;
@@ -274,7 +274,7 @@ impl<'a, E: LoginExchange + Sync> Requests<'a, E> {
             return Err(self.fault(line).into());
         }
         if !recipe.names(user, &probe.body) {
-            return Err(self.fault("the response to the probe does not contain the user name").into());
+            return Err(self.fault("the response to the probe does not contain the username").into());
         }
         Ok(())
     }
@@ -470,7 +470,7 @@ fn charset(content_type: &str) -> Option<String> {
 }
 
 impl LoginRecipe {
-    /// Returns true if the body of the probe's response contains the user name, or if the recipe
+    /// Returns true if the body of the probe's response contains the username, or if the recipe
     /// does not require that.
     fn names(&self, user: &str, body: &str) -> bool {
         !self.is_user_in_body || contains_name(body, user)

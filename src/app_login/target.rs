@@ -143,7 +143,7 @@ fn public_origins(host: &str) -> Option<[Url; 2]> {
     Some([url("http")?, url("https")?])
 }
 
-/// Returns scheme, host and port, without a user name.
+/// Returns scheme, host and port, without a username.
 fn origin_of(url: &Url) -> String {
     if url.origin().is_tuple() { url.origin().ascii_serialization() } else { format!("{}:", url.scheme()) }
 }

@@ -27,7 +27,7 @@ pub(super) struct TestLoginArguments {
     /// Scheme, host and port of the application's server
     #[arg(long, value_name = "URL")]
     upstream: String,
-    /// User name at the application
+    /// Username at the application
     #[arg(long, value_name = "NAME")]
     username: String,
     /// Public host of the application, for the Host header, or the public URL if its scheme is not
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &TestLoginArguments, output: &Output) -> Result<(),
     let (result, error, may_retry) = match &outcome {
         LoginOutcome::SignedIn(_) => ("signed_in", None, None),
         LoginOutcome::WrongPassword => {
-            let line = "the application reports a wrong user name or password; further attempts could lock the account";
+            let line = "the application reports a wrong username or password; further attempts could lock the account";
             ("wrong_password", Some(line.to_owned()), Some(false))
         }
         LoginOutcome::Failed(fault) => ("failed", Some(fault.line.clone()), Some(fault.may_retry)),

@@ -34,7 +34,7 @@ impl IssuerUrl {
             _ => return Err("the scheme must be https (or http on a loopback host)".into()),
         }
         if url.host_str().is_none() || !url.username().is_empty() || url.password().is_some() {
-            return Err("write a scheme, a host, and optionally a port and a path, without a user name".into());
+            return Err("write a scheme, a host, and optionally a port and a path, without a username".into());
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err("no query and no fragment are allowed".into());

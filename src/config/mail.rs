@@ -45,7 +45,7 @@ pub enum MailTls {
     None,
 }
 
-/// User name, and the file that contains the password.
+/// Username, and the file that contains the password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailCredentials {
     pub username: String,

@@ -63,7 +63,7 @@ impl Workload {
 /// Checks the URL of a client's key set.
 ///
 /// # Errors
-/// Returns an error unless it is an https URL without user name and fragment.
+/// Returns an error unless it is an https URL without username and fragment.
 pub fn check_jwks_uri(text: &str) -> Result<(), String> {
     let is_visible = text.len() <= MAX_JWKS_URI_LENGTH && text.bytes().all(|byte| byte.is_ascii_graphic());
     let url = url::Url::parse(text).ok().filter(|_| is_visible);
@@ -73,7 +73,7 @@ pub fn check_jwks_uri(text: &str) -> Result<(), String> {
     if url.is_some_and(|url| is_valid(&url)) {
         return Ok(());
     }
-    Err(format!("the jwks_uri {text:?} is invalid; write an https URL without a user name or fragment"))
+    Err(format!("the jwks_uri {text:?} is invalid; write an https URL without a username or fragment"))
 }
 
 /// Public keys of a client: a JWK set (RFC 7517 §5) with only the members that verify signatures.

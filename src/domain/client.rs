@@ -74,7 +74,7 @@ const fn is_unreserved(byte: u8) -> bool {
 
 /// Returns whether the text is a URL that may be fetched as a client's metadata document.
 ///
-/// The host is in lower case and has no port, and there is no user name, query, fragment, escape, and
+/// The host is in lower case and has no port, and there is no username, query, fragment, escape, and
 /// no empty or dot segment. So every URL parser reads the same host and path.
 fn is_document_url(text: &str) -> bool {
     let is_of_host = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');

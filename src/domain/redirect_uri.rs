@@ -14,7 +14,7 @@ const MAX_LENGTH: usize = 2000;
 const OWN_DEVICE: &str = ".localhost";
 
 /// Registered redirect URI. The scheme is https, or http on the local device. It has no fragment,
-/// user name or wildcard.
+/// username or wildcard.
 ///
 /// URIs are compared byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -189,7 +189,7 @@ pub enum RedirectUriFault {
     /// The URI contains `#`.
     #[error("a redirect URI must not have a fragment")]
     Fragment,
-    #[error("a redirect URI must not have a user name")]
+    #[error("a redirect URI must not have a username")]
     UserName,
     /// The host contains characters that neither names nor addresses have.
     #[error("the host of a redirect URI can only have letters, digits, hyphens, dots and underscores")]

@@ -34,7 +34,7 @@ use sealgate_edge::navigation;
 
 const WRONG_PASSWORD: Refusal = Refusal::new(
     ErrorCode::LoginRequired,
-    "The user name or the application password is wrong. Users create application passwords on their account page.",
+    "The username or the application password is wrong. Users create application passwords on their account page.",
 );
 
 /// Verifies the application password of a request. A wrong name, a wrong password and the password

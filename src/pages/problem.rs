@@ -251,7 +251,7 @@ impl WeakSignInPage<'_> {
 /// Reason why the gateway cannot sign a user in to an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppLoginProblem {
-    /// The user has not stored a user name and password for the application.
+    /// The user has not stored a username and password for the application.
     Missing,
     /// The application refused the user's name and password.
     Refused,

@@ -60,7 +60,7 @@ fn a_name_and_password_are_set_listed_and_removed() {
     for (app, username, password, told) in [
         ("git", "anna", TYPED, "the application git does not sign users in with their own names"),
         ("nothing", "anna", TYPED, "the configuration has no application nothing"),
-        ("wiki", "", TYPED, "the user name must have 1 to 200 visible characters"),
+        ("wiki", "", TYPED, "the username must have 1 to 200 visible characters"),
         ("wiki", "anna", &*TYPED.repeat(60), "the password must have 1 to 1000 bytes"),
         ("wiki", "anna", "", "standard input has no password"),
     ] {

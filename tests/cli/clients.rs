@@ -232,7 +232,7 @@ async fn a_client_with_keys_has_no_secret() {
     assert_eq!(
         site.errors(&["client", "set", "wiki", "--jwks-uri=http://wiki.example.test/jwks"], ""),
         [
-            "the jwks_uri \"http://wiki.example.test/jwks\" is invalid; write an https URL without a user name or fragment"
+            "the jwks_uri \"http://wiki.example.test/jwks\" is invalid; write an https URL without a username or fragment"
         ]
     );
     assert_eq!(

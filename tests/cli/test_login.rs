@@ -192,7 +192,7 @@ fn a_wrong_password_is_sent_once() {
     let app = App::start(application);
     let output = app.sign_in("wrong", &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("error: the application reports a wrong user name or password"));
+    assert!(stderr(&output).starts_with("error: the application reports a wrong username or password"));
     assert_eq!(app.received().iter().filter(|line| line.starts_with("POST")).count(), 1);
     let output = app.sign_in("wrong", &["--json"]);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

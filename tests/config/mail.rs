@@ -130,7 +130,7 @@ fn mail_username_and_password_must_be_set_together() {
     starts(&mail_fault("password_file = \"p\""), "mail.password_file: requires username");
     starts(
         &mail_fault("username = \"\"\npassword_file = \"p\""),
-        "mail.username: is not a valid user name; write 1 to 255",
+        "mail.username: is not a valid username; write 1 to 255",
     );
 }
 

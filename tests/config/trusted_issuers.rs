@@ -52,7 +52,7 @@ fn unsafe_settings_of_a_trusted_issuer_are_refused() {
     for (line, start) in [
         ("jwks = \"http://keys.corp.test/\"", "trusted_issuer[0].jwks: \"http://keys.corp.test/\" is not https; "),
         ("jwks = \"ftp://keys.corp.test/\"", "trusted_issuer[0].jwks: \"ftp://keys.corp.test/\" is not https; "),
-        ("jwks = \"https://a:b@corp.test/\"", "trusted_issuer[0].jwks: \"https://a:b@corp.test/\" has a user name"),
+        ("jwks = \"https://a:b@corp.test/\"", "trusted_issuer[0].jwks: \"https://a:b@corp.test/\" has a username"),
         ("algorithms = [\"none\"]", "trusted_issuer[0].algorithms[0]: \"none\" means no signature"),
         ("algorithms = [\"HS256\"]", "trusted_issuer[0].algorithms[0]: \"HS256\" needs a shared secret; "),
         (

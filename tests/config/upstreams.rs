@@ -101,7 +101,7 @@ fn an_issuer_is_an_exact_https_url_of_another_server() {
     for (issuer, kind, part) in [
         ("http://op.test", "openid", "is not https"),
         ("https://op.test/?x=1", "openid", "has a query"),
-        ("https://a@op.test", "openid", "user name"),
+        ("https://a@op.test", "openid", "username"),
         ("https://id.example.com", "openid", "is this provider"),
         (" https://op.test", "openid", "without blanks"),
         ("https://login.microsoftonline.com/example.com/v2.0", "entra", "not the issuer of an Entra tenant"),

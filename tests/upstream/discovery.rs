@@ -22,7 +22,7 @@ async fn unusable_metadata_are_refused_with_a_remedy() {
         ("jwks_uri", json!("https://169.254.169.254/latest/meta-data"), "link-local"),
         ("userinfo_endpoint", json!("https://[fe80::1]/"), "link-local"),
         ("token_endpoint", json!("http://op.test/token"), "not https"),
-        ("token_endpoint", json!("https://user@op.test/token"), "user name"),
+        ("token_endpoint", json!("https://user@op.test/token"), "username"),
         ("authorization_endpoint", json!("javascript:alert(1)"), "not https"),
         ("end_session_endpoint", json!("javascript:alert(1)"), "not https"),
         ("id_token_signing_alg_values_supported", json!(["none", "HS256"]), "not signed with"),

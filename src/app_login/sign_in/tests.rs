@@ -135,7 +135,7 @@ async fn the_probe_decides() {
     assert!(line.contains("the probe /me (status 302)") && !may_retry, "{line}");
     for page in ["Welcome, annabel", "Welcome, bob", "Welcome, joanna"] {
         let (line, _) = fault("/me", || reply(200, &[], page)).await;
-        assert!(line.contains("does not contain the user name"), "{line}");
+        assert!(line.contains("does not contain the username"), "{line}");
     }
 }
 

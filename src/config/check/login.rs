@@ -13,7 +13,7 @@ const MAX_BROWSER_COOKIES: usize = 16;
 const GROUP_ACCOUNTS: &str =
     "write a list of tables such as { group = \"admins\", username = \"admin\", password_file = \"admin.password\" }";
 
-/// Maximum length of a user name at an application, in characters.
+/// Maximum length of a username at an application, in characters.
 const MAX_USERNAME_LENGTH: usize = 200;
 
 /// Parses the settings for signing in to the application. Returns `None` if there are none, or if
@@ -54,7 +54,7 @@ pub(super) fn login(
 
 /// Parses `username` and `password_file`. Returns `None` if they are absent.
 fn service_account(section: &mut Section<'_, '_>, files: &Files) -> Option<LoginAccount> {
-    let username = section.text("username", "write the service account's user name at the application", |text| {
+    let username = section.text("username", "write the service account's username at the application", |text| {
         let is_valid = (1..=MAX_USERNAME_LENGTH).contains(&text.chars().count()) && !text.contains(char::is_control);
         let problem = || format!("{text:?} is not one line of 1 to {MAX_USERNAME_LENGTH} characters");
         if is_valid { Ok(text.to_owned()) } else { Err(problem()) }
@@ -79,7 +79,7 @@ fn group_accounts(section: &mut Section<'_, '_>, files: &Files) -> Vec<(String, 
         });
         let account = service_account(&mut section, files);
         if !section.has("username") && !section.has("password_file") {
-            section.missing("username", "write the service account's user name, and its password_file");
+            section.missing("username", "write the service account's username, and its password_file");
         }
         accounts.extend(group.zip(account));
     }

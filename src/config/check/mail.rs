@@ -11,7 +11,7 @@ use sealgate_domain::mail_address::MailAddress;
 use sealgate_domain::profile::{MAX_NAME_LENGTH, is_line};
 use sealgate_domain::user::Email;
 
-/// Maximum length of the user name for the mail server, in bytes.
+/// Maximum length of the username for the mail server, in bytes.
 const MAX_USERNAME_LENGTH: usize = 255;
 
 pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&IssuerUrl>) -> Option<MailConfig> {
@@ -36,10 +36,10 @@ pub(super) fn mail(mut section: Section<'_, '_>, files: &Files, issuer: Option<&
     let written = "write an address such as \"no-reply@example.com\", or \"Example <no-reply@example.com>\"";
     let from = section.required_text("from", written, |text| mailbox(text, written));
     let reply_to = section.text("reply_to", written, |text| mailbox(text, written));
-    let username = section.text("username", "write the user name for the mail server", |text| {
+    let username = section.text("username", "write the username for the mail server", |text| {
         let is_valid = !text.is_empty() && text.len() <= MAX_USERNAME_LENGTH && !text.chars().any(char::is_control);
         let problem =
-            || format!("is not a valid user name; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
+            || format!("is not a valid username; write 1 to {MAX_USERNAME_LENGTH} bytes without control characters");
         is_valid.then(|| text.to_owned()).ok_or_else(problem)
     });
     let password_file = section.text("password_file", "write the path of the file with the password", |text| {

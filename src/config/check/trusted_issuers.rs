@@ -156,7 +156,7 @@ pub(super) fn document(text: &str, with_query: bool) -> Result<Url, String> {
         _ => return Err(format!("{text:?} is not https; http is only allowed on localhost, 127.0.0.1 and [::1]")),
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err(format!("{text:?} has a user name or a fragment; leave it out"));
+        return Err(format!("{text:?} has a username or a fragment; leave it out"));
     }
     if !with_query && url.query().is_some() {
         return Err(format!("{text:?} has a query, which an issuer cannot have; write the value of the claim iss"));

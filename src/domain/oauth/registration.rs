@@ -311,7 +311,7 @@ fn uris(members: &Map<String, Value>, name: &str) -> Result<Option<Vec<RedirectU
         .map(Some)
         .ok_or(Refusal::new(
             ErrorCode::InvalidRedirectUri,
-            "A URI must be https, or http on localhost, 127.0.0.1 or [::1], without fragment, wildcard or user name.",
+            "A URI must be https, or http on localhost, 127.0.0.1 or [::1], without fragment, wildcard or username.",
         ))
 }
 

@@ -65,7 +65,7 @@ pub enum EndpointFault {
     NoUrl,
     #[error("it is not https (http is only allowed between addresses of this machine)")]
     NotHttps,
-    #[error("it contains a user name or a fragment")]
+    #[error("it contains a username or a fragment")]
     OtherParts,
     #[error("it is on this machine, but the issuer is not")]
     ThisMachine,

@@ -196,7 +196,7 @@ impl AppClient {
                 return Ok((jar, upstream));
             }
             LoginOutcome::WrongPassword => {
-                tracing::warn!(app = self.app, subject = %user, "the application refused the user name or password");
+                tracing::warn!(app = self.app, subject = %user, "the application refused the username or password");
                 (FailureKind::WrongPassword, "wrong_password")
             }
             LoginOutcome::Failed(LoginFault { line, may_retry, .. }) => {

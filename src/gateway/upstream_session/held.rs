@@ -49,7 +49,7 @@ struct State {
     app_session: Option<SessionId>,
     /// Index of the upstream at which the user was signed in.
     upstream: usize,
-    /// User name of the sign-in at the application.
+    /// Username of the sign-in at the application.
     username: String,
     /// Number of sign-ins so far.
     sign_in: u64,

@@ -38,7 +38,7 @@ pub(super) enum FailureKind {
 pub(super) enum AccountKey {
     /// The user's own account.
     OfUser(Subject),
-    /// The service account with this user name.
+    /// The service account with this username.
     Service(String),
 }
 

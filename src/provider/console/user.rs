@@ -469,7 +469,7 @@ fn kinds(section: UserSection) -> &'static [AccessKind] {
     }
 }
 
-/// Returns the name and title of each application for which a user name and password can be stored.
+/// Returns the name and title of each application for which a username and password can be stored.
 fn apps_with_login<'a>(ctx: &'a RequestContext<'_>, user: &User) -> Vec<(&'a str, &'a str)> {
     if !ctx.sealgate.store.can_encrypt() {
         return Vec::new();

@@ -15,7 +15,7 @@ fields = { user = "{user}", pass = "{password}" }
 probe = "/me"
 user_in_body = true
 success = { status = [200], body = "signed in as" }
-failure = { status = [200], body = "wrong user name or password" }
+failure = { status = [200], body = "wrong username or password" }
 expired = [{ status = [302], location = "^/login$" }, { status = [200], body = 'name="pass"' }]
 [logout]
 from = "/me"
@@ -179,7 +179,7 @@ impl LoginApp {
                 assert_eq!(cookie("pre").as_ref(), Some(&fields["token"]), "the form and its cookie belong together");
                 if state.passwords.get(&fields["user"]) != Some(&fields["pass"]) {
                     state.wrong_passwords += 1;
-                    return form("<p>wrong user name or password</p>", number());
+                    return form("<p>wrong username or password</p>", number());
                 }
                 state.sign_ins += 1;
                 let sid = format!("secret-{}", number());
