@@ -10,12 +10,13 @@ use super::answer::{Answer, InvitedAnswer};
 use super::context::{CommandContext, CommandError};
 use super::invitations::{InvitationSender, mail_fault};
 use super::user_settings::Invitees;
-use super::users_file::{LineFault, UserRow};
+use super::users_file::UserRow;
 use crate::import::{CheckedUsers, STEP, check_file, existing, refused};
 use crate::users::{decisions, with_membership};
 use sealgate_domain::account_links::{AccountLinks, INVITATION_LIFE};
 use sealgate_domain::audit::AuditKind;
 use sealgate_domain::language::Language;
+use sealgate_domain::line_fault::{LineFault, LineProblem};
 use sealgate_domain::mail::MailKind;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::{Email, Subject, User};
@@ -61,7 +62,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
         return Err(refused(checked.faults, NOBODY));
     }
     if checked.people.is_empty() {
-        return Err(CommandError::invalid("the file contains no users"));
+        return Err(refused(vec![LineFault::new(0, LineProblem::NoUsers)], NOBODY));
     }
     let minutes = minutes(context, &sender, checked.people.len())?;
     let answer = answer(dry_run, minutes, now, &sender, &checked, &options);
@@ -87,7 +88,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, invitees: Invitees) ->
         AddOutcome::Exists => {
             let mut faults = existing(context, &checked.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
+                faults.push(LineFault::new(0, LineProblem::OthersAdded));
             }
             return Err(refused(faults, NOBODY));
         }
@@ -101,16 +102,19 @@ fn faults_of(sender: &InvitationSender<'_>, row: &UserRow, option: &InvitationOp
     let mut faults = Vec::new();
     // A row without a username too gets the error of `check_file`.
     if row.email.is_empty() && !row.username.is_empty() {
-        faults.push(LineFault::in_field(row.line, "email", "an invitation needs an e-mail address"));
+        let problem = LineProblem::other("an invitation needs an e-mail address");
+        faults.push(LineFault::in_column(row.line, "email", problem));
     }
     if let Some(fault) = Email::parse(&row.email).as_ref().and_then(mail_fault) {
-        faults.push(LineFault::in_field(row.line, "email", fault));
+        faults.push(LineFault::in_column(row.line, "email", LineProblem::other(fault)));
     }
     if option.app.as_deref().is_some_and(|app| sender.title(app).is_none()) {
-        faults.push(LineFault::in_field(row.line, "app", sender.known_apps("no application has this name")));
+        let problem = LineProblem::other(sender.known_apps("no application has this name"));
+        faults.push(LineFault::in_column(row.line, "app", problem));
     }
     if !row.language.is_empty() && Language::parse(&row.language).is_none() {
-        faults.push(LineFault::in_field(row.line, "language", "write tr or en, or leave it empty"));
+        let problem = LineProblem::other("write tr or en, or leave it empty");
+        faults.push(LineFault::in_column(row.line, "language", problem));
     }
     faults
 }

@@ -17,6 +17,7 @@ use sealgate_domain::audit::{Actor, AuditEvent, AuditKind};
 use sealgate_domain::client::Authority;
 use sealgate_domain::grant::EndReason;
 use sealgate_domain::key_ring::KeyTimes;
+use sealgate_domain::line_fault::LineFault;
 use sealgate_domain::oauth::jwk_set::Algorithm;
 use sealgate_domain::password_rules::{Owner, PasswordFault};
 use sealgate_domain::secret::Secret;
@@ -158,6 +159,16 @@ impl<'a> CommandContext<'a> {
 pub enum CommandError {
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
+    /// A file of users has faults.
+    #[error("{}", file_lines(faults, *more, end).join("; "))]
+    File {
+        /// The first faults, by line.
+        faults: Vec<LineFault>,
+        /// Number of further faults.
+        more: usize,
+        /// Last line of the report, which says that nothing was changed.
+        end: &'static str,
+    },
     /// The object does not exist.
     #[error("{0}")]
     Absent(String),
@@ -180,6 +191,11 @@ pub enum CommandError {
     Password(#[from] PasswordError),
 }
 
+fn file_lines(faults: &[LineFault], more: usize, end: &str) -> Vec<String> {
+    let further = (more > 0).then(|| format!("and {more} more"));
+    faults.iter().map(LineFault::to_string).chain(further).chain([end.to_owned()]).collect()
+}
+
 /// Parses the cursor of a list, which the previous page has returned.
 ///
 /// # Errors
@@ -197,6 +213,7 @@ impl CommandError {
     pub fn into_lines(self) -> Vec<String> {
         match self {
             Self::Invalid(lines) => lines,
+            Self::File { faults, more, end } => file_lines(&faults, more, end),
             other => vec![other.to_string()],
         }
     }

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, ImportAnswer};
 use crate::context::{CommandContext, CommandError};
-use crate::users_file::{LineFault, MAX_USERS, UserRow, UsersFile, UsersSource};
+use crate::users_file::{MAX_USERS, UserRow, UsersFile, UsersSource};
 use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
+use sealgate_domain::line_fault::{LineFault, LineProblem};
 use sealgate_domain::profile::{MAX_GROUPS, MAX_NAME_LENGTH, is_group, is_line, is_phone_number, is_visible};
 use sealgate_domain::secret::SecretHash;
 use sealgate_domain::time::UnixTime;
@@ -34,7 +35,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, import: Import) -> Res
         return Err(refused(checked.faults, NOBODY));
     }
     if checked.people.is_empty() {
-        return Err(CommandError::invalid("the file contains no users"));
+        return Err(refused(vec![LineFault::new(0, LineProblem::NoUsers)], NOBODY));
     }
     let answer = ImportAnswer {
         dry_run,
@@ -58,7 +59,7 @@ pub(super) async fn execute(context: &CommandContext<'_>, import: Import) -> Res
         AddOutcome::Exists => {
             let mut faults = existing(context, &checked.people).await?;
             if faults.is_empty() {
-                faults.push(LineFault::new(0, "other users were added at the same time; repeat the command"));
+                faults.push(LineFault::new(0, LineProblem::OthersAdded));
             }
             return Err(refused(faults, NOBODY));
         }
@@ -127,16 +128,11 @@ pub(super) struct CheckedUsers {
 }
 
 /// Creates the error report. `end` states that nothing was changed.
-pub(super) fn refused(mut faults: Vec<LineFault>, end: &str) -> CommandError {
-    faults.sort();
+pub(super) fn refused(mut faults: Vec<LineFault>, end: &'static str) -> CommandError {
+    faults.sort_by_key(|fault| fault.line);
     let more = faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
-    let mut lines: Vec<String> = faults.iter().map(LineFault::to_string).collect();
-    if more > 0 {
-        lines.push(format!("and {more} more"));
-    }
-    lines.push(end.to_owned());
-    CommandError::Invalid(lines)
+    CommandError::File { faults, more, end }
 }
 
 /// Returns an error for each user whose e-mail address or username is already in use.
@@ -152,17 +148,12 @@ pub(super) async fn existing(
         if let Some(email) = &user.email
             && context.store.user_by_email(email).await?.is_some()
         {
-            faults.push(LineFault::in_field(
-                *line,
-                "email",
-                "a user with this e-mail address already exists; remove the line",
-            ));
+            faults.push(LineFault::in_column(*line, "email", LineProblem::AddressTaken));
         }
         if let Some(username) = &user.username
             && context.store.user_by_username(username).await?.is_some()
         {
-            let fault = "a user with this username already exists; change the username, or leave it out";
-            faults.push(LineFault::in_field(*line, "username", fault));
+            faults.push(LineFault::in_column(*line, "username", LineProblem::UsernameTaken));
         }
     }
     Ok(faults)
@@ -177,7 +168,7 @@ pub(super) async fn check_file(file: UsersFile, most: usize, now: UnixTime) -> R
 fn check_all(file: UsersFile, most: usize, now: UnixTime) -> CheckedUsers {
     let mut checked = CheckedUsers { faults: file.faults, ..CheckedUsers::default() };
     if let Some(row) = file.rows.get(most) {
-        checked.faults.push(LineFault::new(row.line, format_args!("more than {most} users; split the file")));
+        checked.faults.push(LineFault::new(row.line, LineProblem::TooManyUsers { most }));
         return checked;
     }
     let mut lines = HashMap::<[u8; 32], usize>::new();
@@ -191,54 +182,47 @@ impl CheckedUsers {
     fn check_row(&mut self, row: &UserRow, now: UnixTime, lines: &mut HashMap<[u8; 32], usize>) {
         let line = row.line;
         let before = self.faults.len();
-        let mut fault = |field: &str, fault: &str| self.faults.push(LineFault::in_field(line, field, fault));
+        let mut fault = |column, problem| self.faults.push(LineFault::in_column(line, column, problem));
         let email = match row.email.as_str() {
             "" => {
                 if row.username.is_empty() {
-                    fault(
-                        "email",
-                        "there is neither an e-mail address nor a username, and users sign in with one of them",
-                    );
+                    fault("email", LineProblem::NoIdentifier);
                 } else if row.email_verified {
-                    fault("email_verified", "the user has no e-mail address that could be verified; write false");
+                    fault("email_verified", LineProblem::NoAddressToVerify);
                 }
                 None
             }
             email => Email::parse(email).filter(|email| is_visible(email.as_str())).or_else(|| {
-                fault("email", "write an e-mail address as name@host, without spaces");
+                fault("email", LineProblem::Address);
                 None
             }),
         };
         let username = Username::typed(&row.username);
         if username.is_none() && !row.username.is_empty() {
-            fault(
-                "username",
-                "a username has 1 to 64 of a-z, 0-9, '.', '_' and '-', starts with a letter and ends with a \
-                 letter or digit; change the username, or leave it out",
-            );
+            fault("username", LineProblem::Username);
         }
         if !is_line(&row.name, MAX_NAME_LENGTH) {
-            fault("name", &format!("a name has 1 to {MAX_NAME_LENGTH} visible characters and no line breaks"));
+            fault("name", LineProblem::Name { most: MAX_NAME_LENGTH });
         }
         let phone_number = Some(row.phone_number.clone()).filter(|number| !number.is_empty());
         if phone_number.as_deref().is_some_and(|number| !is_phone_number(number)) {
-            fault("phone_number", "a phone number has a plus sign and 6 to 15 digits, such as +90 555 111 22 33");
+            fault("phone_number", LineProblem::PhoneNumber);
         }
         if row.groups.len() > MAX_GROUPS {
-            fault("groups", &format!("a user can be in at most {MAX_GROUPS} groups"));
+            fault("groups", LineProblem::TooManyGroups { most: MAX_GROUPS });
         }
         if !row.groups.iter().all(|group| is_group(group)) {
-            fault("groups", "a group has 1 to 100 visible characters and no commas");
+            fault("groups", LineProblem::Group);
         }
         let hash = Some(row.password_hash.expose()).filter(|hash| !hash.is_empty()).map(password::import_hash);
         let hash = hash.transpose().unwrap_or_else(|why| {
-            fault("password_hash", &why.to_string());
+            fault("password_hash", why.into());
             None
         });
         // Only repetitions of a value are errors, not its first occurrence.
-        let mut twice = |field: &str, key: SecretHash| {
-            if let Some(first) = lines.get(key.as_bytes()) {
-                fault(field, &format!("line {first} has the same value; remove one of the lines"));
+        let mut twice = |column, key: SecretHash| {
+            if let Some(&first) = lines.get(key.as_bytes()) {
+                fault(column, LineProblem::Repeated { first });
             } else {
                 lines.insert(*key.as_bytes(), line);
             }

@@ -31,6 +31,7 @@ pub mod key_ring;
 pub mod known_browser;
 pub mod language;
 pub mod limiter;
+pub mod line_fault;
 pub mod machine_warning;
 pub mod mail;
 pub mod mail_address;

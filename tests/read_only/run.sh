@@ -21,5 +21,5 @@ if [ "$can" = no ]; then
     echo "tests/read_only is skipped: $why"
     exit 0
 fi
-${CARGO:-cargo} build --locked --example legacy
-${CARGO:-cargo} test --locked --test read_only -- --ignored
+${CARGO:-cargo} build --locked --workspace --example legacy
+${CARGO:-cargo} test --locked --workspace --test read_only -- --ignored

@@ -7,7 +7,8 @@ use ::csv::{ReaderBuilder, StringRecord, Trim};
 use memchr::memchr_iter;
 
 use crate::csv_cells::unguarded;
-use crate::users_file::{LineFault, UserRow, UsersFile};
+use crate::users_file::{UserRow, UsersFile};
+use sealgate_domain::line_fault::{LineFault, LineProblem};
 use sealgate_domain::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +100,7 @@ pub(super) fn read(text: &str, known: &Columns, file: &mut UsersFile) {
         }
     }
     if columns.is_none() {
-        file.fault(1, "the file is empty; the first line names the columns");
+        file.fault(1, LineProblem::EmptyFile);
     }
 }
 
@@ -128,23 +129,21 @@ impl Columns {
             match known_column {
                 Some(column) if !columns.contains(&column) => columns.push(column),
                 Some(_) => {
-                    faults.push(LineFault::new(line, format_args!("column {number} is repeated; remove one")));
+                    faults.push(LineFault::new(line, LineProblem::RepeatedColumn { number }));
                 }
-                None => faults.push(LineFault::new(
-                    line,
-                    format_args!(
-                        "column {number} has an unknown name; remove it, or name it one of {}",
-                        self.known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-                    ),
-                )),
+                None => {
+                    let known = self.known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                    faults.push(LineFault::new(line, LineProblem::UnknownColumn { number, known }));
+                }
             }
         }
-        let name_of = |wanted: &Column| self.known.iter().find(|(_, column)| column == wanted).map(|(name, _)| *name);
+        let name_of = |wanted: &Column| {
+            self.known.iter().find(|(_, column)| column == wanted).map(|(name, _)| (*name).to_owned())
+        };
         for group in self.required {
             if faults.is_empty() && !group.iter().any(|column| columns.contains(column)) {
-                let names = group.iter().filter_map(name_of).collect::<Vec<_>>().join(" or ");
-                let fault = format_args!("there is no column {names}; the first line names the columns");
-                faults.push(LineFault::new(line, fault));
+                let names = group.iter().filter_map(name_of).collect();
+                faults.push(LineFault::new(line, LineProblem::MissingColumn { names }));
             }
         }
         if faults.is_empty() { Ok(columns) } else { Err(faults) }
@@ -153,12 +152,8 @@ impl Columns {
 
 fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow, LineFault> {
     if record.len() != columns.len() {
-        let fault = format!(
-            "the row has {} fields, and the header has {}; enclose groups and fields with a delimiter in double quotes",
-            record.len(),
-            columns.len()
-        );
-        return Err(LineFault::new(line, fault));
+        let problem = LineProblem::FieldCount { found: record.len(), expected: columns.len() };
+        return Err(LineFault::new(line, problem));
     }
     let mut row = UserRow::at(line);
     for (column, cell) in columns.iter().zip(record) {
@@ -176,14 +171,14 @@ fn row(record: &StringRecord, columns: &[Column], line: usize) -> Result<UserRow
                 row.email_verified = match cell.to_ascii_lowercase().as_str() {
                     "" | "false" => false,
                     "true" => true,
-                    _ => return Err(LineFault::in_field(line, "email_verified", "write true or false")),
+                    _ => return Err(LineFault::in_column(line, "email_verified", LineProblem::NotBoolean)),
                 };
             }
             Column::State => {
                 row.is_disabled = match cell.to_ascii_lowercase().as_str() {
                     "" | "enabled" => false,
                     "disabled" => true,
-                    _ => return Err(LineFault::in_field(line, "state", "write enabled or disabled")),
+                    _ => return Err(LineFault::in_column(line, "state", LineProblem::NotState)),
                 };
             }
             Column::PhoneNumber => row.phone_number = cell.into_owned(),

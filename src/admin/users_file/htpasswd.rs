@@ -1,6 +1,7 @@
 //! Users in Apache's `htpasswd` format: a name and a hash per line.
 
 use crate::users_file::{UserRow, UsersFile};
+use sealgate_domain::line_fault::LineProblem;
 use sealgate_domain::secret::Secret;
 
 pub(super) fn read(text: &str, domain: Option<&str>, file: &mut UsersFile) {
@@ -13,12 +14,15 @@ pub(super) fn read(text: &str, domain: Option<&str>, file: &mut UsersFile) {
             return;
         }
         let Some((name, hash)) = text.split_once(':') else {
-            file.fault(line, "the line is not NAME:HASH; correct or remove the line");
+            file.fault(line, LineProblem::other("the line is not NAME:HASH; correct or remove the line"));
             continue;
         };
         // Lines of htdigest have three fields.
         if hash.contains(':') {
-            file.fault(line, "the line has more than two fields; htdigest files cannot be imported");
+            file.fault(
+                line,
+                LineProblem::other("the line has more than two fields; htdigest files cannot be imported"),
+            );
             continue;
         }
         let mut row = UserRow { name: name.to_owned(), password_hash: Secret::new(hash), ..UserRow::at(line) };

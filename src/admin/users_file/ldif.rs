@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::users_file::{LineFault, UserRow, UsersFile};
+use crate::users_file::{UserRow, UsersFile};
+use sealgate_domain::line_fault::{LineFault, LineProblem};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 
@@ -38,7 +39,8 @@ pub(super) fn read(text: &str, file: &mut UsersFile) {
             None if text.get(..8).is_some_and(|name| name.eq_ignore_ascii_case("version:")) => {}
             None if text.get(..3).is_some_and(|name| name.eq_ignore_ascii_case("dn:")) => entry = Some(Entry::at(line)),
             None => {
-                file.fault(line, "this is not LDIF: an entry must start with dn: and end with an empty line");
+                let problem = "this is not LDIF: an entry must start with dn: and end with an empty line";
+                file.fault(line, LineProblem::other(problem));
                 return;
             }
         }
@@ -107,7 +109,7 @@ impl Entry {
 
     fn read(&mut self, line: usize, text: &str) {
         let Some((attribute, value)) = text.split_once(':') else {
-            self.faults.push(LineFault::new(line, "the line is not ATTRIBUTE: VALUE"));
+            self.faults.push(LineFault::new(line, LineProblem::other("the line is not ATTRIBUTE: VALUE")));
             return;
         };
         // An attribute with an option, such as `cn;lang-tr`, is not in the list and is ignored.
@@ -135,7 +137,7 @@ impl Entry {
         }
         match self::value(value) {
             Ok(value) => self.take(line, attribute, &value),
-            Err(fault) => self.faults.push(LineFault::in_field(line, attribute, fault)),
+            Err(fault) => self.faults.push(LineFault::in_column(line, attribute, LineProblem::other(fault))),
         }
     }
 
@@ -155,16 +157,17 @@ impl Entry {
             "uid" => first(&mut self.row.username),
             "userpassword" if self.row.password_hash.expose().is_empty() => self.row.password_hash = Secret::new(value),
             "userpassword" => {
-                self.faults.push(LineFault::in_field(line, attribute, "the attribute is repeated; keep one"));
+                let problem = LineProblem::other("the attribute is repeated; keep one");
+                self.faults.push(LineFault::in_column(line, attribute, problem));
             }
-            "memberof" => match common_name(value) {
-                Some(group) => self.row.groups.push(group),
-                None => self.faults.push(LineFault::in_field(
-                    line,
-                    attribute,
-                    "the group's DN must start with cn, its name; correct or remove the line",
-                )),
-            },
+            "memberof" => {
+                if let Some(group) = common_name(value) {
+                    self.row.groups.push(group);
+                } else {
+                    let problem = "the group's DN must start with cn, its name; correct or remove the line";
+                    self.faults.push(LineFault::in_column(line, attribute, LineProblem::other(problem)));
+                }
+            }
             "pwdaccountlockedtime" | "nsaccountlock" | "useraccountcontrol" | "accountexpires" | "shadowexpire" => {
                 match Lock::from_attribute(attribute, value) {
                     Ok(Lock::Open) => {}
@@ -172,7 +175,7 @@ impl Entry {
                     Ok(Lock::Expires(at)) => {
                         self.row.expires_at = Some(self.row.expires_at.map_or(at, |other| other.min(at)));
                     }
-                    Err(fault) => self.faults.push(LineFault::in_field(line, attribute, fault)),
+                    Err(fault) => self.faults.push(LineFault::in_column(line, attribute, LineProblem::other(fault))),
                 }
             }
             "objectclass" => {
@@ -182,7 +185,10 @@ impl Entry {
             }
             // `changetype`: records that add an entry are accepted, all others are refused.
             _ if value.eq_ignore_ascii_case("add") => {}
-            _ => self.faults.push(LineFault::in_field(line, attribute, "only entries can be imported, not changes")),
+            _ => {
+                let problem = LineProblem::other("only entries can be imported, not changes");
+                self.faults.push(LineFault::in_column(line, attribute, problem));
+            }
         }
     }
 

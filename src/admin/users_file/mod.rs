@@ -9,10 +9,9 @@ mod htpasswd;
 mod ldif;
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::io;
 use std::io::Write;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use chrono::{DateTime, SecondsFormat};
 use clap::{Args, ValueEnum};
@@ -22,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{UserAnswer, in_clear};
 use crate::csv_cells::write_fields;
+use sealgate_domain::line_fault::{LineFault, LineProblem};
 use sealgate_domain::secret::Secret;
 use sealgate_domain::time::UnixTime;
 use sealgate_domain::user::Email;
@@ -88,7 +88,7 @@ fn of_text(bytes: &[u8], read: impl FnOnce(&str, &mut UsersFile)) -> UsersFile {
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = 1 + memchr_iter(b'\n', before).count();
-            file.faults.push(LineFault::new(line, "this line and those below are not UTF-8; save the file as UTF-8"));
+            file.faults.push(LineFault::new(line, LineProblem::NotUtf8));
         }
         Ok(text) => read(text, &mut file),
     }
@@ -151,37 +151,6 @@ impl UserRow {
     }
 }
 
-/// Error in a line.
-///
-/// The text names the field, but never quotes the field's value, which may be a hash in the wrong
-/// column.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LineFault {
-    pub(crate) line: usize,
-    pub(crate) fault: String,
-}
-
-impl LineFault {
-    pub(crate) fn new(line: usize, fault: impl Display) -> Self {
-        Self { line, fault: fault.to_string() }
-    }
-
-    pub(crate) fn in_field(line: usize, field: &str, fault: impl Display) -> Self {
-        Self { line, fault: format!("{field}: {fault}") }
-    }
-}
-
-impl Display for LineFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            // Line 0 means the file as a whole.
-            0 => f.write_str(&self.fault),
-            line => write!(f, "line {line}: {}", self.fault),
-        }
-    }
-}
-
 /// The content of a file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -214,8 +183,7 @@ impl UsersFile {
     #[must_use]
     pub fn limited_to(mut self, most: usize) -> Self {
         if let Some(line) = self.rows.get(most).map(|row| row.line) {
-            let fault = format_args!("more than {most} users; split the file, or use sealgate user import");
-            self.faults.push(LineFault::new(line, fault));
+            self.fault(line, LineProblem::TooManyUsers { most });
         }
         self
     }
@@ -224,13 +192,13 @@ impl UsersFile {
     fn has_room(&mut self, line: usize) -> bool {
         let room = self.rows.len() < MAX_USERS;
         if !room {
-            self.faults.push(LineFault::new(line, format_args!("more than {MAX_USERS} users; split the file")));
+            self.fault(line, LineProblem::TooManyUsers { most: MAX_USERS });
         }
         room
     }
 
-    fn fault(&mut self, line: usize, fault: impl Display) {
-        self.faults.push(LineFault::new(line, fault));
+    fn fault(&mut self, line: usize, problem: LineProblem) {
+        self.faults.push(LineFault::new(line, problem));
     }
 }
 
@@ -290,7 +258,8 @@ pub(super) mod tests {
     }
 
     pub(in crate::users_file) fn faults(file: &UsersFile) -> Vec<String> {
-        file.faults.iter().map(|LineFault { line, fault }| format!("{line}: {fault}")).collect()
+        let text = |fault: &LineFault| fault.to_string().replacen("line ", "", 1);
+        file.faults.iter().map(text).collect()
     }
 
     #[test]
@@ -322,7 +291,7 @@ pub(super) mod tests {
             assert_eq!((whole.rows.len(), whole.faults.len()), (MAX_USERS, 0), "{format:?}");
             let more = read(format, &text(MAX_USERS + 5));
             assert_eq!((more.rows.len(), more.faults.len()), (MAX_USERS, 1), "{format:?}");
-            assert!(more.faults[0].fault.contains("split the file"));
+            assert_eq!(more.faults[0].problem, LineProblem::TooManyUsers { most: MAX_USERS });
         }
     }
 }

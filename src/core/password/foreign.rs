@@ -13,6 +13,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha_crypt::{PasswordVerifier, ShaCrypt};
 use subtle::ConstantTimeEq;
 
+use sealgate_domain::line_fault::HashFault;
+
 /// Maximum length of a hash in bytes.
 pub(super) const MAX_HASH_LENGTH: usize = 1024;
 
@@ -35,33 +37,6 @@ const MAX_SHA_CRYPT_BYTES: usize = 128_000_000;
 
 /// Scheme names that LDAP servers and Dovecot write before a complete hash.
 const WRAPPERS: [&str; 7] = ["CRYPT", "ARGON2", "ARGON2I", "ARGON2ID", "BLF-CRYPT", "SHA256-CRYPT", "SHA512-CRYPT"];
-
-/// Reason to reject a hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HashFault {
-    /// The scheme is no longer secure.
-    #[error("{0} is too weak: an attacker who has the hash can find the password; {NEW_PASSWORD}")]
-    Weak(&'static str),
-    /// A check would occupy a thread for too long.
-    #[error("the hash takes longer to verify than the limit ({0}); {NEW_PASSWORD}")]
-    TooMuchWork(&'static str),
-    /// The hash of the empty password.
-    #[error("the hash is that of the empty password; {NEW_PASSWORD}")]
-    Empty,
-    /// The text begins like a hash of this scheme but is malformed.
-    #[error(
-        "the hash looks like {0}, but is truncated, altered or of another version; export it again, or {NEW_PASSWORD}"
-    )]
-    Malformed(&'static str),
-    #[error(
-        "the hash is not argon2, bcrypt, SHA-crypt ($5$, $6$), PBKDF2, {{SSHA}}, {{SHA}} or their SHA-2 variants, \
-         and plain-text passwords are not accepted; {NEW_PASSWORD}"
-    )]
-    Unknown,
-}
-
-const NEW_PASSWORD: &str = "invite the user instead (user invite --from), or leave the hash out and send an \
-    invitation afterwards (user resend-invitation EMAIL); see docs/how-to/users-and-groups.md";
 
 /// Removes a redundant prefix such as `{CRYPT}` from a hash that itself names its scheme.
 pub(super) fn unwrapped(text: &str) -> &str {

@@ -38,11 +38,11 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use sealgate_config as config;
+use sealgate_domain::line_fault::HashFault;
 use sealgate_domain::profile::MAX_PASSWORD_LENGTH;
 use sealgate_domain::secret::Secret;
 use sealgate_domain::user::PasswordHash;
 
-pub use foreign::HashFault;
 pub use queue::PasswordError;
 pub use queue::QueueKey;
 use sealgate_domain::password_rules::{Owner, PasswordFault, check_form, is_common};

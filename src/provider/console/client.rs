@@ -525,9 +525,11 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
     match error {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
-        CommandError::Invalid(_) | CommandError::Exists(_) | CommandError::Cursor | CommandError::SignInDataChanged => {
-            Failure::page(Problem::InvalidRequest)
-        }
+        CommandError::Invalid(_)
+        | CommandError::File { .. }
+        | CommandError::Exists(_)
+        | CommandError::Cursor
+        | CommandError::SignInDataChanged => Failure::page(Problem::InvalidRequest),
         CommandError::Store(error) => error.into(),
         CommandError::Password(error) => error.into(),
     }

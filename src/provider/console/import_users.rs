@@ -22,6 +22,7 @@ use sealgate_admin::{Answer, CommandError};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
+use sealgate_domain::line_fault::LineFault;
 use sealgate_domain::oauth::params::Params;
 use sealgate_pages::console::{BulkLine, ImportConfirmPage, ImportPage};
 use sealgate_pages::{Done, html};
@@ -85,23 +86,23 @@ fn read(csv: &[u8]) -> UsersFile {
     users_file::read(csv, &UsersSource::default())
 }
 
-/// Runs the command. The inner error has the faults of the file, one line each.
+/// Runs the command. The inner error has the faults of the file.
 async fn run(
     ctx: &RequestContext<'_>,
     console_user: &ConsoleUser,
     file: UsersFile,
     dry_run: bool,
-) -> Result<Result<Answer, Vec<String>>, Failure> {
+) -> Result<Result<Answer, Vec<LineFault>>, Failure> {
     let import = Import { source: UsersSource::default(), dry_run, file: file.limited_to(MAX_USERS) };
     let command = Command::User(UserCommand::Import(Box::new(import)));
     match admin::execute(&command_context(ctx, console_user), command).await {
         Ok(answer) => Ok(Ok(answer)),
-        Err(error @ (CommandError::Invalid(_) | CommandError::Exists(_))) => Ok(Err(error.into_lines())),
+        Err(CommandError::File { faults, .. }) => Ok(Err(faults)),
         Err(error) => Err(failure_of(error)),
     }
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, csv: &str, faults: &[String]) -> Response {
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, csv: &str, faults: &[LineFault]) -> Response {
     let page = ImportPage {
         inside: console_user.inside(ctx),
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),

@@ -205,9 +205,12 @@ async fn a_file_is_imported_instead_of_the_text() {
     assert!(question.text().contains("300 users are imported"), "{question:?}");
     // Its faults are shown with its content.
     let page = send_file(&anna, &csrf, "", b"email,name\nx,X\n").await;
-    assert!(page.text().contains("line 2: email") && page.text().contains("x,X"), "{page:?}");
+    assert!(
+        page.text().contains("Line 2, <code>email</code>: Enter an address") && page.text().contains("x,X"),
+        "{page:?}"
+    );
     let page = send_file(&anna, &csrf, "", b"email,name\nx@example.test,\xfc\n").await;
-    assert!(page.text().contains("line 2: this line and those below are not UTF-8"), "{page:?}");
+    assert!(page.text().contains("Line 2: This line and those below it are not UTF-8."), "{page:?}");
     let question = send_file(&anna, &csrf, "", LIST.as_bytes()).await;
     let page = anna.submit(&question, &[("sure", "yes")]).await;
     assert!(page.text().contains("The users were imported."), "{page:?}");
@@ -223,11 +226,15 @@ async fn a_list_with_a_fault_imports_nobody() {
     for (csv, faults) in [
         (
             wrong,
-            &["line 3: email: a user with this e-mail address already exists", "line 4: email", "line 5: state"][..],
+            &[
+                "Line 3, <code>email</code>: This address belongs to another user.",
+                "Line 4, <code>email</code>: Enter an address",
+                "Line 5, <code>state</code>: Enter <code>enabled</code> or",
+            ][..],
         ),
-        ("", &["line 1: the file is empty"]),
-        ("email,name,password\n", &["line 1: column 3 has an unknown name"]),
-        (&many, &["line 502: more than 500 users"]),
+        ("", &["Line 1: The file is empty."]),
+        ("email,name,password\n", &["Line 1: Column 3 has an unknown name."]),
+        (&many, &["Line 502: At most 500 users"]),
     ] {
         for sure in [&[][..], &[("sure", "yes")]] {
             let page = press_only(&anna, IMPORT, &[&[("csv", csv)], sure].concat()).await;
@@ -237,12 +244,16 @@ async fn a_list_with_a_fault_imports_nobody() {
             }
         }
     }
+    let turkish = anna.get(&format!("{IMPORT}?lang=tr")).await;
+    let page = anna.submit(&turkish, &[("csv", "email,name,password_hash\nx@example.test,X,y\n")]).await;
+    assert!(page.text().contains("2. satır, <code>password_hash</code>: Yalnızca argon2"), "{page:?}");
+    anna.get(&format!("{IMPORT}?lang=en")).await;
     assert!(user(&provider, "ayse@example.test").await.is_none());
     // Another administrator adds a user of the list before the confirmation.
     let question = press_only(&anna, IMPORT, &[("csv", LIST)]).await;
     add_person(&provider, 9, "berk", &[]).await;
     let page = anna.submit(&question, &[("sure", "yes")]).await;
-    assert!(page.text().contains("line 3: email: a user with this e-mail address already exists"), "{page:?}");
+    assert!(page.text().contains("Line 3, <code>email</code>: This address belongs to another user."), "{page:?}");
     assert!(user(&provider, "ayse@example.test").await.is_none());
     assert_eq!(events(&provider, AuditKind::UserCreated).await, []);
     // A long form is read only from a browser with a session, and a form of more than 256 KiB never.
