@@ -18,10 +18,12 @@ pub struct LineFault {
 }
 
 impl LineFault {
+    /// Creates a fault of a whole line.
     pub fn new(line: usize, problem: LineProblem) -> Self {
         Self { line, column: None, problem }
     }
 
+    /// Creates a fault of one column.
     pub fn in_column(line: usize, column: &str, problem: LineProblem) -> Self {
         Self { line, column: Some(column.to_owned()), problem }
     }
@@ -105,6 +107,7 @@ pub enum LineProblem {
 }
 
 impl LineProblem {
+    /// Creates a fault with a text of its own.
     pub fn other(text: impl Display) -> Self {
         Self::Other(text.to_string())
     }
