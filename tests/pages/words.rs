@@ -79,7 +79,7 @@ fn arguments_are_in_the_order_of_their_names() {
         if let Some((id, _)) = line.split_once(" =").filter(|_| !line.starts_with(' ')) {
             message = id.replace('-', "_");
         }
-        let names = line.split('$').skip(1).map(|rest| words(rest).next().unwrap().to_owned());
+        let names = line.split("{ $").skip(1).map(|rest| words(rest).next().unwrap().to_owned());
         arguments.entry(message.clone()).or_default().extend(names);
     }
     let mut count = 0;
