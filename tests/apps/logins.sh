@@ -55,7 +55,7 @@ for place in "$django/admin/login/" "$wiki/doku.php"; do
 done
 
 signed_in="signed in as anna"
-refused="the application reports a wrong user name or password"
+refused="the application reports a wrong username or password"
 try 0 "$PASSWORD" "$signed_in" django-admin "$django"
 try 1 "wrong" "$refused" django-admin "$django"
 try 0 "$PASSWORD" "$signed_in" django-admin "$django" --host http://admin.example.test

@@ -1,4 +1,4 @@
-// Checks the user name that each application shows, and attacks on it.
+// Checks the username that each application shows, and attacks on it.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

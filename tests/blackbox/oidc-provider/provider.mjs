@@ -1,4 +1,4 @@
-// OpenID provider for the tests: provider.mjs PORT SECRET REDIRECT_URI…. Every user name is an account whose address
+// OpenID provider for the tests: provider.mjs PORT SECRET REDIRECT_URI…. Every username is an account whose address
 // is at acme.test. The password of an account is not checked.
 import Provider from "oidc-provider";
 
