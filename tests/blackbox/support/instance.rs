@@ -15,8 +15,9 @@ use super::{PASSWORD, REDIRECT_URI, SIGNED_OUT_URI, free_port};
 use crate::configuration::Configuration;
 use crate::softhsm::{MODULE, SoftHsm};
 
-/// Maximum time for the program to become ready, and to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time for the program to become ready, to stop, and for a condition. Longer than the lease of a
+/// logout (30 s) and the pause after it, which a killed program leaves.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Settings of a test.
 #[derive(Debug, Default, Clone)]
