@@ -979,7 +979,7 @@ export const walksOf = (lane) => [
       await page.waitForSelector("#new-password");
       // Select two users in the list and create a group of them.
       await page.goto(`${ISSUER}/console/users?find=${lane}&sort=address`);
-      for (const box of ["#u1", "#u2"]) await press(page, box, "Space");
+      for (const box of ["tbody tr:nth-child(1) .pick input", "tbody tr:nth-child(2) .pick input"]) await press(page, box, "Space");
       await reach(page, "#action");
       assert.equal(await page.inputValue("#action"), "add-to-group");
       await type(page, "#to_group", group);
