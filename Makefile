@@ -11,9 +11,10 @@ REST = blackbox cli directory edge faults interop read_only signer
 # Clippy's driver is rustc with more lints. The tests are built with it as the wrapper of our crates, so one pass
 # checks and compiles them. `cargo clippy` would check all crates and dependencies in addition, which took a third of
 # the time of `make test`. A plain `cargo test` builds our crates once more.
+DENY_WARNINGS = -Dwarnings__CLIPPY_HACKERY__
 LINTED = lint test test-quick test-rest test-programs test-run test-read-only test-clients test-api test-grpc test-browser
 $(LINTED): export RUSTC_WORKSPACE_WRAPPER = clippy-driver
-$(LINTED): export CLIPPY_ARGS = -Dwarnings__CLIPPY_HACKERY__
+$(LINTED): export CLIPPY_ARGS = $(DENY_WARNINGS)
 
 .PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-api test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint rustdoc systemd docs fuzz bench bench-cluster bench-directory bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
@@ -267,7 +268,11 @@ bench-instructions:
 	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
 	node benches/instructions/run.mjs
 
-# CI counts the dev build, which the tests need anyway.
+# CI counts the dev build, which the tests need anyway. Clippy's driver optimizes it even less than rustc.
+ifeq ($(PROFILE),dev)
+bench-requests: export RUSTC_WORKSPACE_WRAPPER = clippy-driver
+bench-requests: export CLIPPY_ARGS = $(DENY_WARNINGS)
+endif
 bench-requests:
 	@.ci/install counts
 	node benches/requests/run.mjs

@@ -160,15 +160,8 @@ pub enum CommandError {
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
     /// A file of users has faults.
-    #[error("{}", file_lines(faults, *more, end).join("; "))]
-    File {
-        /// The first faults, by line.
-        faults: Vec<LineFault>,
-        /// Number of further faults.
-        more: usize,
-        /// Last line of the report, which says that nothing was changed.
-        end: &'static str,
-    },
+    #[error("{}", .0.lines().join("; "))]
+    File(FileFaults),
     /// The object does not exist.
     #[error("{0}")]
     Absent(String),
@@ -191,9 +184,22 @@ pub enum CommandError {
     Password(#[from] PasswordError),
 }
 
-fn file_lines(faults: &[LineFault], more: usize, end: &str) -> Vec<String> {
-    let further = (more > 0).then(|| format!("and {more} more"));
-    faults.iter().map(LineFault::to_string).chain(further).chain([end.to_owned()]).collect()
+/// Faults of a file of users.
+#[derive(Debug, Default)]
+pub struct FileFaults {
+    /// The first faults, by line.
+    pub faults: Vec<LineFault>,
+    /// Number of further faults.
+    pub more: usize,
+    /// Last line on the command line: nothing was changed.
+    pub(crate) end: &'static str,
+}
+
+impl FileFaults {
+    fn lines(&self) -> Vec<String> {
+        let more = (self.more > 0).then(|| format!("and {} more", self.more));
+        self.faults.iter().map(LineFault::to_string).chain(more).chain([self.end.to_owned()]).collect()
+    }
 }
 
 /// Parses the cursor of a list, which the previous page has returned.
@@ -213,7 +219,7 @@ impl CommandError {
     pub fn into_lines(self) -> Vec<String> {
         match self {
             Self::Invalid(lines) => lines,
-            Self::File { faults, more, end } => file_lines(&faults, more, end),
+            Self::File(faults) => faults.lines(),
             other => vec![other.to_string()],
         }
     }

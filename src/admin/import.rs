@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, ImportAnswer};
-use crate::context::{CommandContext, CommandError};
+use crate::context::{CommandContext, CommandError, FileFaults};
 use crate::users_file::{MAX_USERS, UserRow, UsersFile, UsersSource};
 use sealgate_core::password;
 use sealgate_domain::audit::AuditKind;
@@ -132,7 +132,7 @@ pub(super) fn refused(mut faults: Vec<LineFault>, end: &'static str) -> CommandE
     faults.sort_by_key(|fault| fault.line);
     let more = faults.len().saturating_sub(MAX_FAULTS);
     faults.truncate(MAX_FAULTS);
-    CommandError::File { faults, more, end }
+    CommandError::File(FileFaults { faults, more, end })
 }
 
 /// Returns an error for each user whose e-mail address or username is already in use.

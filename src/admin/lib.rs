@@ -37,7 +37,7 @@ mod wire;
 
 pub use answer::Answer;
 pub use clients::approve_client;
-pub use context::CommandError;
+pub use context::{CommandError, FileFaults};
 pub use context::OnThisThread;
 pub use context::{CommandContext, Mailing};
 pub use execute::execute;

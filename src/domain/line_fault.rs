@@ -56,9 +56,9 @@ pub enum LineProblem {
     TooManyUsers { most: usize },
     #[error("column {number} is repeated; remove one")]
     RepeatedColumn { number: usize },
-    /// `known` has the known names, with commas between them.
-    #[error("column {number} has an unknown name; remove it, or name it one of {known}")]
-    UnknownColumn { number: usize, known: String },
+    /// `known`: the names that a column can have.
+    #[error("column {number} has an unknown name; remove it, or name it one of {}", known.join(", "))]
+    UnknownColumn { number: usize, known: Vec<String> },
     /// A file needs at least one of the columns `names`.
     #[error("there is no column {}; the first line names the columns", names.join(" or "))]
     MissingColumn { names: Vec<String> },
@@ -97,7 +97,7 @@ pub enum LineProblem {
     UsernameTaken,
     #[error("other users were added at the same time; repeat the command")]
     OthersAdded,
-    /// Found only by the server, so it is in no message.
+    /// Never serialized: only the server checks hashes.
     #[error(transparent)]
     #[serde(skip)]
     Hash(#[from] HashFault),

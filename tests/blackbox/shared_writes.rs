@@ -30,7 +30,7 @@ const LINE: u64 = 64;
 const WORD: u64 = 8;
 /// Minimum number of instructions of a request. A recording with fewer is of the other thread.
 const MIN_STEPS: usize = 50_000;
-/// Number of connections after which each of the two threads has one.
+/// Maximum number of connections to open until each of the two threads has one.
 const MAX_CONNECTIONS: usize = 12;
 /// Maximum time for a recorded request, which is thousands of times as slow as others.
 const PATIENCE: Duration = Duration::from_mins(5);

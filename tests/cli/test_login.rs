@@ -32,7 +32,7 @@ struct Received {
     user_agent: String,
 }
 
-/// Bytes of a response, for a request and the address of the application.
+/// Creates a response from a request and the application's address.
 type Answer = fn(&Received, &str) -> Vec<u8>;
 
 /// An application on a port of its own.

@@ -36,4 +36,4 @@ sealgate user add anna@example.test --name Anna --email-verified --password-stdi
 sealgate client add program --name Program --type public --redirect-uri "http://localhost:1/callback" >/dev/null
 serve
 PORT=$port UPSTREAM=$upstream WORK=$work timeout --kill-after 5 240 "$venv/bin/python" tests/grpc/test.py \
-    || { echo "the test failed (exit code $?; 124 means that it took longer than 60 s)"; exit 1; }
+    || { echo "the test failed (exit code $?; 124 means that it took longer than 240 s)"; exit 1; }

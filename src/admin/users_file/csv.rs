@@ -132,7 +132,7 @@ impl Columns {
                     faults.push(LineFault::new(line, LineProblem::RepeatedColumn { number }));
                 }
                 None => {
-                    let known = self.known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                    let known = self.known.iter().map(|(name, _)| (*name).to_owned()).collect();
                     faults.push(LineFault::new(line, LineProblem::UnknownColumn { number, known }));
                 }
             }

@@ -103,7 +103,7 @@ fn domain(text: &str) -> Result<String, &'static str> {
 /// Maximum number of users in one file. A single commit of the store writes them.
 pub(crate) const MAX_USERS: usize = 10_000;
 
-/// User as written in the file. An empty string stands for a missing value.
+/// User of a file, not yet checked. A missing value is an empty string.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserRow {

@@ -176,7 +176,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         std::mem::take(&mut self.connectors)
     }
 
-    /// Returns the pings with which the readiness probe checks the worker threads.
+    /// Returns a ping for each worker thread, for the readiness probe.
     pub fn pings(&self) -> ThreadPings {
         Arc::clone(&self.pings)
     }

@@ -18,7 +18,16 @@ pub struct ImportPage<'a> {
     pub csv: &'a str,
     /// Maximum number of users.
     pub most: u64,
+    /// The first faults, by line.
     pub faults: &'a [LineFault],
+    /// Number of further faults.
+    pub more_faults: u64,
+}
+
+impl ImportPage<'_> {
+    fn has_more_faults(&self) -> bool {
+        self.more_faults > 0
+    }
 }
 
 /// Page that lists the users as they were read, and asks for the confirmation. Its form sends the
@@ -79,7 +88,9 @@ impl Words {
             LineProblem::NoUsers => self.import_no_users(),
             LineProblem::TooManyUsers { most } => self.import_too_many(*most as u64),
             LineProblem::RepeatedColumn { number } => self.import_column_repeated(*number as u64),
-            LineProblem::UnknownColumn { number, known } => self.import_column_unknown(known, *number as u64),
+            LineProblem::UnknownColumn { number, known } => {
+                self.import_column_unknown(known.join(", "), *number as u64)
+            }
             LineProblem::MissingColumn { names } => self.import_column_missing(names.join(", ")),
             LineProblem::FieldCount { found, expected } => self.import_field_count(*expected as u64, *found as u64),
             LineProblem::NotBoolean => self.import_not_boolean(),
@@ -88,7 +99,7 @@ impl Words {
             LineProblem::NoAddressToVerify => self.import_no_address_to_verify(),
             LineProblem::Address => self.user_email_wrong(),
             LineProblem::Username => self.user_username_wrong(),
-            LineProblem::Name { .. } => self.client_name_wrong(),
+            LineProblem::Name { .. } => self.profile_name_wrong(),
             LineProblem::PhoneNumber => self.profile_phone_wrong(),
             LineProblem::TooManyGroups { most } => self.import_too_many_groups(*most as u64),
             LineProblem::Group => self.import_group_wrong(),

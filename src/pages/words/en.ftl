@@ -1186,6 +1186,11 @@ import-csv = Or the content of the file
 import-csv-hint = CSV with at most { $most } users. The first line names the columns: name, email or username, and any of groups, password_hash, email_verified, phone_number and state.
 import-hint = No user is added yet. The next page lists the users.
 import-problem = No user was imported. Correct the list and submit it again.
+import-more-faults =
+    { $count ->
+        [one] One more error is not listed.
+       *[other] { $count } more errors are not listed.
+    }
 import-line = Line { $line }:
 import-line-column = Line { $line }, <code>{ $column }</code>:
 import-not-utf8 = This line and those below it are not UTF-8. Save the file as UTF-8.

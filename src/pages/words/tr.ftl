@@ -1138,6 +1138,7 @@ import-csv = Veya dosyanın içeriği
 import-csv-hint = En fazla { $most } kullanıcılı CSV. İlk satır sütunları adlandırır: name, email veya username ve isteğe bağlı olarak groups, password_hash, email_verified, phone_number ve state.
 import-hint = Henüz kullanıcı eklenmez. Kullanıcılar sonraki sayfada listelenir.
 import-problem = Kimse içe aktarılmadı. Listeyi düzeltip yeniden gönderin.
+import-more-faults = Listelenmeyen başka hata sayısı: { $count }
 import-line = { $line }. satır:
 import-line-column = { $line }. satır, <code>{ $column }</code>:
 import-not-utf8 = Bu satır ve sonrasındakiler UTF-8 değil. Dosyayı UTF-8 olarak kaydedin.

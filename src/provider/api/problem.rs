@@ -150,7 +150,7 @@ impl ApiProblem {
 impl From<CommandError> for ApiProblem {
     fn from(error: CommandError) -> Self {
         match error {
-            error @ (CommandError::Invalid(_) | CommandError::File { .. }) => Self::invalid(error.into_lines()),
+            error @ (CommandError::Invalid(_) | CommandError::File(_)) => Self::invalid(error.into_lines()),
             CommandError::Absent(reason) => Self::not_found(reason),
             CommandError::Exists(reason) => Self::new(StatusCode::CONFLICT, "exists", reason),
             CommandError::Cursor => Self::malformed(CommandError::Cursor.to_string()),

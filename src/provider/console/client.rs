@@ -526,7 +526,7 @@ pub(super) fn failure_of(error: CommandError) -> Failure {
         CommandError::Absent(_) => Failure::Page(StatusCode::NOT_FOUND, Problem::NotFound),
         CommandError::Forbidden(_) => Failure::Page(StatusCode::FORBIDDEN, Problem::Console),
         CommandError::Invalid(_)
-        | CommandError::File { .. }
+        | CommandError::File(_)
         | CommandError::Exists(_)
         | CommandError::Cursor
         | CommandError::SignInDataChanged => Failure::page(Problem::InvalidRequest),

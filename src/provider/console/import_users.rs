@@ -18,11 +18,10 @@ use sealgate_admin as admin;
 use sealgate_admin::command::{Command, UserCommand};
 use sealgate_admin::import::Import;
 use sealgate_admin::users_file::{self, UsersFile, UsersSource};
-use sealgate_admin::{Answer, CommandError};
+use sealgate_admin::{Answer, CommandError, FileFaults};
 use sealgate_core::web::context::RequestContext;
 use sealgate_core::web::failure::Failure;
 use sealgate_core::web::response::Response;
-use sealgate_domain::line_fault::LineFault;
 use sealgate_domain::oauth::params::Params;
 use sealgate_pages::console::{BulkLine, ImportConfirmPage, ImportPage};
 use sealgate_pages::{Done, html};
@@ -47,7 +46,7 @@ pub(super) async fn import_page(ctx: &RequestContext<'_>, console_user: &Console
     require_recent(ctx, PAGE).await?;
     // A kept form has lost its content.
     kept_form::take(ctx, console_user, PAGE).await?;
-    Ok(show(ctx, console_user, "", &[]))
+    Ok(show(ctx, console_user, "", &FileFaults::default()))
 }
 
 /// Answers a form: with its faults, with the confirmation, or with the import.
@@ -92,23 +91,24 @@ async fn run(
     console_user: &ConsoleUser,
     file: UsersFile,
     dry_run: bool,
-) -> Result<Result<Answer, Vec<LineFault>>, Failure> {
+) -> Result<Result<Answer, FileFaults>, Failure> {
     let import = Import { source: UsersSource::default(), dry_run, file: file.limited_to(MAX_USERS) };
     let command = Command::User(UserCommand::Import(Box::new(import)));
     match admin::execute(&command_context(ctx, console_user), command).await {
         Ok(answer) => Ok(Ok(answer)),
-        Err(CommandError::File { faults, .. }) => Ok(Err(faults)),
+        Err(CommandError::File(faults)) => Ok(Err(faults)),
         Err(error) => Err(failure_of(error)),
     }
 }
 
-fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, csv: &str, faults: &[LineFault]) -> Response {
+fn show(ctx: &RequestContext<'_>, console_user: &ConsoleUser, csv: &str, found: &FileFaults) -> Response {
     let page = ImportPage {
         inside: console_user.inside(ctx),
         csrf: &console_user.visitor.csrf(ctx, &ctx.path(PAGE)),
         csv,
         most: MAX_USERS as u64,
-        faults,
+        faults: &found.faults,
+        more_faults: found.more as u64,
     };
     Response::page(http::StatusCode::OK, html(&page), None)
 }

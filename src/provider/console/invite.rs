@@ -87,7 +87,7 @@ async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Par
                 Ok(Effect::Done { page, secret: None })
             }
             // The lines are valid: the mail queue is full, or another administrator was faster.
-            Err(CommandError::Invalid(_) | CommandError::File { .. } | CommandError::Exists(_)) => {
+            Err(CommandError::Invalid(_) | CommandError::File(_) | CommandError::Exists(_)) => {
                 let fault = InviteLineFault { line: 0, fault: InviteFault::NotNow };
                 Ok(Effect::Refused(show(ctx, console_user, &typed, &[fault])))
             }

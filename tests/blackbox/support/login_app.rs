@@ -1,4 +1,4 @@
-//! Application with its own login form and sessions, for the tests of `login`.
+//! Application for the tests of `login`: it has a login form and sessions.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -22,7 +22,7 @@ const WRITES: [ApiScope; 7] = [
     ApiScope::AdminsWrite,
 ];
 
-/// Bodies of requests. A route refuses those that are for other routes.
+/// Request bodies of all routes. Each is sent to every route, and most routes refuse it.
 fn bodies() -> Vec<String> {
     let bodies = [
         json!({}),

@@ -244,6 +244,11 @@ async fn a_list_with_a_fault_imports_nobody() {
             }
         }
     }
+    // The first 1,000 faults are listed.
+    let short = "email,name\n".to_owned() + &"x\n".repeat(1_100);
+    let page = press_only(&anna, IMPORT, &[("csv", &short)]).await;
+    assert!(page.text().contains("Line 1001:") && !page.text().contains("Line 1002:"), "{page:?}");
+    assert!(page.text().contains("100 more errors are not listed."), "{page:?}");
     let turkish = anna.get(&format!("{IMPORT}?lang=tr")).await;
     let page = anna.submit(&turkish, &[("csv", "email,name,password_hash\nx@example.test,X,y\n")]).await;
     assert!(page.text().contains("2. satır, <code>password_hash</code>: Yalnızca argon2"), "{page:?}");
