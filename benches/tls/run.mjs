@@ -131,6 +131,7 @@ function startSealgateWithTokenKey() {
   return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${directory}/sealgate.toml`]);
 }
 
+// The load has one address. The other proxies have no limit for one client.
 function configure(directory, port, admin, tls) {
   writeFileSync(
     `${directory}/sealgate.toml`,
@@ -150,6 +151,7 @@ filter = "warn"
 name = "application"
 host = "app.localhost"
 upstreams = ["http://127.0.0.1:${upstream}"]
+max_requests_per_client = 1024
 [[app.route]]
 path = "/"
 access = "public"

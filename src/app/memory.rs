@@ -1,11 +1,12 @@
 //! The process's memory allocator.
-#![expect(unsafe_code, reason = "an allocator's trait is unsafe; one call is not in the standard library")]
+#![expect(unsafe_code, reason = "an allocator's trait is unsafe; two calls are not in the standard library")]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::c_void;
+use std::ffi::{c_long, c_ulong, c_void};
 
 use libmimalloc_sys::{
-    mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
+    _mi_option_last, mi_free, mi_malloc, mi_malloc_aligned, mi_option_set, mi_option_t, mi_realloc, mi_realloc_aligned,
+    mi_zalloc, mi_zalloc_aligned,
 };
 
 /// Allocator that calls mimalloc directly.
@@ -71,13 +72,27 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Disables huge pages for this process. Call it before anything else.
+/// mimalloc's option for huge pages, which `libmimalloc-sys` does not export (`mi_option_allow_thp`).
+const ALLOW_HUGE_PAGES: mi_option_t = {
+    assert!(_mi_option_last == 47, "compare with mi_option_e in mimalloc.h");
+    43
+};
+/// Value of the option with which mimalloc returns only whole huge pages to the kernel. Otherwise it
+/// returns parts of them, and the kernel divides them.
+const WHOLE: c_long = 2;
+
+/// Enables or disables huge pages for this process. Disable them before anything else.
 ///
-/// mimalloc requests huge pages. A huge page is completely resident after its first access.
-/// Huge pages cost an idle process 25 MiB.
-pub(crate) fn use_small_pages() {
-    const NONE: libc::c_ulong = 0;
+/// Most blocks of a request then need no further entry of a core's address translation cache, so a
+/// request takes 5 to 25 % less processor time. A huge page is completely resident after its first
+/// access: an idle server has 45 MiB more resident memory.
+pub(crate) fn set_huge_pages(enabled: bool) {
+    const NONE: c_ulong = 0;
+    if enabled {
+        // SAFETY: the option exists, see `ALLOW_HUGE_PAGES`. mimalloc reads it whenever it returns memory.
+        unsafe { mi_option_set(ALLOW_HUGE_PAGES, WHOLE) };
+    }
     // SAFETY: the call takes only numbers and accesses no memory. A kernel without huge pages
     // returns an error, which is ignored.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1 as libc::c_ulong, NONE, NONE, NONE) };
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, c_ulong::from(!enabled), NONE, NONE, NONE) };
 }

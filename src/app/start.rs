@@ -15,8 +15,8 @@ use crate::app::sealing::NoDataKey;
 use crate::app::server::{Background, Server, ServerParts, Stop, StopSignal};
 use crate::app::site::Site;
 use crate::app::{
-    certificates, client_logouts, counting, defined_clients, directories, enrolment, outbox, relying_party, sweeping,
-    traces, upstreams,
+    certificates, client_logouts, counting, defined_clients, directories, enrolment, memory, outbox, relying_party,
+    sweeping, traces, upstreams,
 };
 use sealgate_admin as admin;
 use sealgate_config::{Config, StoreConfig};
@@ -49,6 +49,7 @@ pub(crate) struct ReloadInputs {
 /// # Errors
 /// The reason why serving could not start.
 pub(crate) fn run(config: Config, reload_inputs: ReloadInputs, signal: StopSignal) -> Result<(), NotServing> {
+    memory::set_huge_pages(config.server.huge_pages);
     crate::app::server::log_panics();
     let line = |error: String| vec![error];
     block_on(async { reload::handle_hangup().map_err(line) })?;

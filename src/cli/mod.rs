@@ -176,7 +176,7 @@ enum Noun {
 
 /// Runs the command of the command line and exits the process.
 pub fn main() -> ! {
-    memory::use_small_pages();
+    memory::set_huge_pages(false);
     let ended = run(std::env::args_os());
     log::flush();
     log::exit(ended.map_or_else(|failure| failure.report(), |()| 0))

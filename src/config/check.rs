@@ -301,6 +301,7 @@ fn server(
         }),
         proxy_protocol: proxy_protocol.unwrap_or_default(),
         threads: section.number("threads", cores, 1..=1024),
+        huge_pages: section.flag("huge_pages", true),
         header_timeout: section.seconds("header_timeout_seconds", 10, 1..=5 * MINUTE),
         header_bytes: section.number("header_bytes", 32 * 1024, 4 * 1024..=256 * 1024),
         body_timeout: section.seconds("body_timeout_seconds", 30, 1..=10 * MINUTE),

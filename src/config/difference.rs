@@ -29,7 +29,7 @@ type Keys = (&'static str, &'static [&'static str], &'static [&'static str]);
 const SECTIONS: &[Keys] = &[
     ("", &["issuer"], &[]),
     ("server", &["listen"], &["tls"]),
-    ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "proxy_protocol", "threads"], &[]),
+    ("server", &["redirect_listen", "hsts_seconds", "trusted_proxies", "proxy_protocol", "threads", "huge_pages"], &[]),
     ("server", &["health_path", "header_timeout_seconds", "header_bytes", "body_timeout_seconds"], &[]),
     ("server", &["idle_timeout_seconds", "max_connections"], &[]),
     ("server", &["max_connections_per_peer", "shutdown_timeout_seconds"], &["client_ca", "client_certificates"]),

@@ -151,6 +151,8 @@ pub struct ServerConfig {
     pub health_path: Option<String>,
     /// Number of worker threads of the proxy.
     pub threads: usize,
+    /// Whether the server may use huge pages of memory.
+    pub huge_pages: bool,
     /// Timeout for receiving a request head.
     pub header_timeout: Duration,
     /// Maximum size of a request head in bytes.

@@ -211,13 +211,14 @@ const RELOADABLE: [&str; 72] = [
     "form_post.enabled",
 ];
 
-const RESTART: [&str; 55] = [
+const RESTART: [&str; 56] = [
     "issuer",
     "server.listen",
     "server.tls",
     "server.redirect_listen",
     "server.hsts_seconds",
     "server.threads",
+    "server.huge_pages",
     "server.health_path",
     "server.header_timeout_seconds",
     "server.header_bytes",

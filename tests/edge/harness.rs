@@ -358,6 +358,7 @@ pub(crate) fn parts(front: Arc<TestFront>, upstreams: &[SocketAddr]) -> ServerPa
             proxy_protocol: Vec::new(),
             health_path: None,
             threads: 2,
+            huge_pages: true,
             header_timeout: HEADER_TIMEOUT,
             header_bytes: 16 * 1024,
             body_timeout: BODY_TIMEOUT,

@@ -476,10 +476,14 @@ impl Instance {
 
     #[allow(dead_code, reason = "the tests of crashes share this fixture and do not use it")]
     fn memory(&self, field: &str) -> u64 {
+        self.process_status(field).trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    }
+
+    /// Returns a value of the server process from `/proc/PID/status`.
+    pub(crate) fn process_status(&self, field: &str) -> String {
         let pid = self.child.as_ref().unwrap().id();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let taken = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        taken.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+        status.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_owned()
     }
 
     /// Returns whether the server has ended by itself.
