@@ -157,11 +157,12 @@ fn a_slow_or_large_response_of_an_issuer_blocks_no_request() {
     site.until(&key, 200);
     let memory = site.instance.peak_memory();
 
-    publisher.answers(Answer::Huge(10 << 20));
+    publisher.answers(Answer::Huge(128 << 20));
     let asked = publisher.asked();
     wait_until("it was asked three times", || publisher.asked() > asked + 3);
     assert_eq!(site.status(&key), 200);
-    assert!(site.instance.peak_memory() < memory + 20, "{memory} MiB before, {} after", site.instance.peak_memory());
+    // A new thread can need several huge pages.
+    assert!(site.instance.peak_memory() < memory + 64, "{memory} MiB before, {} after", site.instance.peak_memory());
 
     publisher.answers(Answer::Trickle);
     let asked = publisher.asked();
