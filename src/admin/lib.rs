@@ -37,9 +37,7 @@ mod wire;
 
 pub use answer::Answer;
 pub use clients::approve_client;
-pub use context::OnThisThread;
-pub use context::{CommandContext, Mailing};
-pub use context::{CommandError, FileFaults};
+pub use context::{CommandContext, CommandError, FileFaults, Mailing, OnThisThread};
 pub use execute::execute;
 pub use export::ExportError;
 pub use export::{export, hex, import};

@@ -77,15 +77,15 @@ const ALLOW_HUGE_PAGES: mi_option_t = {
     assert!(_mi_option_last == 47, "compare with mi_option_e in mimalloc.h");
     43
 };
-/// Value of the option with which mimalloc returns only whole huge pages to the kernel. Otherwise it
-/// returns parts of them, and the kernel divides them.
+/// Value of the option: mimalloc returns only whole huge pages to the kernel. With the default, it
+/// also returns parts, and the kernel then splits the huge page.
 const WHOLE: c_long = 2;
 
-/// Enables or disables huge pages for this process. Disable them before anything else.
+/// Enables or disables transparent huge pages for this process. Disable them before anything else.
 ///
-/// Most blocks of a request then need no further entry of a core's address translation cache, so a
-/// request takes 5 to 25 % less processor time. A huge page is completely resident after its first
-/// access: an idle server has 45 MiB more resident memory.
+/// The TLB of a core covers much more memory with huge pages, so a request takes less processor time.
+/// But each huge page is resident as a whole after its first access. See
+/// docs/decisions/0044-huge-pages-are-enabled.md.
 pub(crate) fn set_huge_pages(enabled: bool) {
     const NONE: c_ulong = 0;
     if enabled {

@@ -170,13 +170,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpService<A> {
         }
     }
 
-    /// Returns a [`LoopbackConnector`] for each listener, for the readiness probe. Later calls
-    /// return an empty list.
+    /// Returns the [`LoopbackConnector`] of each listener. Later calls return an empty list.
+    ///
+    /// The readiness probe connects with them.
     pub fn connectors(&mut self) -> Vec<LoopbackConnector> {
         std::mem::take(&mut self.connectors)
     }
 
-    /// Returns a ping for each worker thread, for the readiness probe.
+    /// Returns the [`ThreadPing`] of each worker thread. The readiness probe calls them.
     pub fn pings(&self) -> ThreadPings {
         Arc::clone(&self.pings)
     }

@@ -62,8 +62,8 @@ pub(super) async fn invite_page(ctx: &RequestContext<'_>, console_user: &Console
     }
 }
 
-/// Answers a form: with its faults, with the confirmation, or with the invitations. A kept form has
-/// lost its confirmation, so it invites nobody.
+/// Answers a form: shows its errors or the confirmation, or creates the invitations. A kept form has
+/// lost its confirmation, so it creates none.
 async fn answer(ctx: &RequestContext<'_>, console_user: &ConsoleUser, form: &Params) -> Result<Response, Failure> {
     let typed = Typed::read(form)?;
     if !confirmation::is_confirmed(form) {
