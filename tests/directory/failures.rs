@@ -51,7 +51,7 @@ async fn waiting_sign_ins_end_at_the_deadline_and_later_ones_succeed() {
 async fn the_second_server_is_used_while_the_first_is_away() {
     let entries = user("anna", "");
     let (mut first, second) = (Slapd::start(&entries), Slapd::start(&entries));
-    let keys = Keys { servers: &[first.url(), second.url()], more: "timeout_seconds = 5", ..Keys::default() };
+    let keys = Keys { servers: &[first.url(), second.url()], more: "timeout_seconds = 10", ..Keys::default() };
     let directory = open(&keys);
     directory.enter("anna").await;
     first.kill();

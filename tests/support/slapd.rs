@@ -19,6 +19,7 @@ use crate::port::free_port;
 use crate::program::program;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Base of the tree, the account for searches, and its password.
 pub(crate) const BASE: &str = "dc=example,dc=test";
@@ -187,8 +188,27 @@ impl Slapd {
     }
 
     /// Suspends the server's process. Its sockets still accept connections.
+    ///
+    /// Waits until all its threads have stopped, because a signal is delivered later than it is sent.
+    /// Until then, a thread could still answer a request.
     pub(crate) fn suspend(&self) {
         self.signal("-STOP");
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !self.has_stopped() {
+            assert!(Instant::now() < deadline, "slapd does not stop");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns whether all threads of the process are stopped. Their state follows the name in
+    /// parentheses (proc(5)).
+    fn has_stopped(&self) -> bool {
+        let process = self.process.as_ref().expect("the server runs").id();
+        fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|thread| {
+            // A thread that has just ended has no file.
+            let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'))
+        })
     }
 
     pub(crate) fn resume(&self) {

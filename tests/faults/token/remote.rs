@@ -57,6 +57,16 @@ impl Remote {
         kill_process_group(Pid::from_child(server), signal).unwrap();
     }
 
+    /// Suspends all processes, and waits until they have stopped.
+    fn suspend(&self) {
+        self.signal(Signal::STOP);
+        let group = self.server.as_ref().unwrap().id().to_string();
+        let mut running = Command::new("pgrep");
+        running.args(["--runstates", "R,S,D", "--pgroup", &group]).stdout(Stdio::null());
+        // pgrep ends with 1 if no process matches.
+        wait_until("the p11-kit server is suspended", || running.status().unwrap().code() == Some(1));
+    }
+
     fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.server.take().unwrap().wait().unwrap();
@@ -158,7 +168,7 @@ async fn a_pause_of_a_remote_token_loses_nothing() {
     let _shared = MACHINE.read().await;
     let (_instance, remote, client) = world().await;
     let mut family = client.family().await;
-    remote.signal(Signal::STOP);
+    remote.suspend();
     let stopped = Instant::now();
     let reply = client.refresh(&family).await;
     assert!(reply.is_later() && reply.took < ANSWERED, "{reply:?}");
