@@ -16,7 +16,7 @@ LINTED = lint test test-quick test-rest test-programs test-run test-read-only te
 $(LINTED): export RUSTC_WORKSPACE_WRAPPER = clippy-driver
 $(LINTED): export CLIPPY_ARGS = $(DENY_WARNINGS)
 
-.PHONY: help run run-cluster deb image release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-api test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint rustdoc systemd docs fuzz bench bench-cluster bench-directory bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
+.PHONY: help run run-cluster deb image profile release install test test-quick test-rest test-programs test-read-only test-run test-release test-install test-upgrade test-container test-clients test-api test-grpc test-apps test-browser test-traefik test-envoy test-faults test-cluster test-directory soak mutants lint rustdoc systemd docs fuzz bench bench-cluster bench-directory bench-gate bench-growth bench-instructions bench-mail bench-requests bench-signer bench-tls audit advisories clean
 
 help:
 	@echo "make run           provider, gateway and a sample application on http://app.localhost:8080 (PORT=9080: another port)"
@@ -172,6 +172,11 @@ deb:
 image:
 	@container/build.sh $(BINARY)
 
+# Records which code is used under load; the build of the packaged program optimizes for it. Needed after an update of the compiler or of
+# dependencies, and useful before a release.
+profile:
+	@release/profile.sh
+
 # Everything that a release consists of, in target/release-VERSION.
 release:
 	@release/build.sh
@@ -179,9 +184,9 @@ release:
 # BINARY=target/debug/sealgate installs an existing build.
 install:
 	@.ci/install run
-	[ -n "$(BINARY)" ] || $(CARGO) build --locked --profile dist --bin sealgate
-	$(or $(BINARY),target/dist/sealgate) documents --to target/documents >/dev/null
-	release/install.sh $(or $(BINARY),target/dist/sealgate) target/documents "$(DESTDIR)" $(or $(PREFIX),/usr/local)
+	[ -n "$(BINARY)" ] || release/program.sh
+	$(or $(BINARY),target/optimized/sealgate) documents --to target/documents >/dev/null
+	release/install.sh $(or $(BINARY),target/optimized/sealgate) target/documents "$(DESTDIR)" $(or $(PREFIX),/usr/local)
 
 # Not part of `make test`: it needs root and a kernel that lets buildah mount directories. .ci/nightly runs it.
 test-container:
@@ -226,7 +231,7 @@ test-directory:
 # target/.
 soak:
 	@.ci/install soak
-	$(CARGO) build --locked --profile dist --bin sealgate
+	release/program.sh
 	tests/soak/run.sh
 
 # Not part of `make test`, which only checks that the source text of every mutant exists.
@@ -246,26 +251,30 @@ fuzz:
 bench:
 	@.ci/install bench
 	benches/all/tools.sh
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy --example h2_load
+	release/program.sh
+	$(CARGO) build --locked --profile dist --example bare_proxy --example h2_load
 	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/all/run.mjs
 
 bench-gate:
 	@.ci/install bench
 	@tests/proxies/envoy.sh >/dev/null
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	release/program.sh
+	$(CARGO) build --locked --profile dist --example bare_proxy
 	node benches/gate/run.mjs
 
 bench-tls:
 	@.ci/install bench
 	benches/tls/client.sh
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	release/program.sh
+	$(CARGO) build --locked --profile dist --example bare_proxy
 	node benches/tls/run.mjs
 
 # Uses the packaged build, like the recorded counts. ACCEPT=1 records the new counts.
 bench-instructions:
 	@.ci/install bench
-	$(CARGO) build --locked --profile dist --bin sealgate --example bare_proxy
+	release/program.sh
+	$(CARGO) build --locked --profile dist --example bare_proxy
 	node benches/instructions/run.mjs
 
 # CI counts the dev build, which the tests need anyway. Clippy's driver optimizes it even less than rustc.
@@ -279,25 +288,25 @@ bench-requests:
 
 bench-growth:
 	@.ci/install bench
-	$(CARGO) build --locked --profile dist --bin sealgate
+	release/program.sh
 	node benches/growth/run.mjs
 
 # Starts a cluster as `make run-cluster` does, and a single server.
 bench-cluster:
 	@.ci/install bench
 	@.ci/install cluster
-	$(CARGO) build --locked --profile dist --bin sealgate
+	release/program.sh
 	$(CARGO) bench --locked --profile dist --bench signer --no-run
 	node benches/cluster/run.mjs
 
 bench-directory:
 	@.ci/install test
-	$(CARGO) build --locked --profile dist --bin sealgate
+	release/program.sh
 	node benches/directory/run.mjs
 
 bench-mail:
 	@.ci/install run
-	$(CARGO) build --locked --profile dist --bin sealgate
+	release/program.sh
 	node benches/mail/run.mjs
 
 bench-signer:

@@ -8,7 +8,7 @@ import { median } from "./measure.mjs";
 
 export const root = new URL("..", import.meta.url).pathname;
 /// The program that is measured: a release build, unless PROGRAM names another one.
-export const sealgate = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
+export const sealgate = process.env.PROGRAM ?? `${root}/target/optimized/sealgate`;
 
 // The directory in which .ci/install unpacks programs.
 process.env.PATH += `:/usr/sbin:${process.env.CARGO_TARGET_DIR ?? `${root}/target`}/tools/bin`;

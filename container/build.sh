@@ -5,7 +5,7 @@
 #   sealgate-VERSION-softhsm.tar   the same with SoftHSM
 #
 # Each file is an OCI image layout with Docker's manifest.json, so `docker load`, `podman load` and
-# `skopeo copy oci-archive:FILE` read it. The program comes from a build with the profile dist, or from the
+# `skopeo copy oci-archive:FILE` read it. The program comes from release/program.sh, or from the
 # argument. The same program and Debian packages give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,10 +13,10 @@ umask 022
 export LC_ALL=C
 
 .ci/install image
-binary=${1:-target/dist/sealgate}
+binary=${1:-target/optimized/sealgate}
 if [ $# -eq 0 ]; then
-    echo "building the packaged binary; this takes 5 to 15 minutes the first time"
-    ${CARGO:-cargo} build --profile dist --locked --bin sealgate
+    echo "building the packaged binary; this takes 5 to 20 minutes the first time"
+    release/program.sh
 fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 architecture=$(dpkg --print-architecture)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# make deb: builds target/debian/sealgate_VERSION_ARCHITECTURE.deb, from a build with the profile dist or from the
+# make deb: builds target/debian/sealgate_VERSION_ARCHITECTURE.deb, from the packaged program or from the
 # binary in the argument.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-binary=${1:-target/dist/sealgate}
+binary=${1:-target/optimized/sealgate}
 if [ $# -eq 0 ]; then
-    echo "building the packaged binary; this takes 5 to 15 minutes the first time"
-    ${CARGO:-cargo} build --profile dist --locked --bin sealgate
+    echo "building the packaged binary; this takes 5 to 20 minutes the first time"
+    release/program.sh
 fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 packaged=$(dpkg-parsechangelog --show-field Version)

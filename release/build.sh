@@ -10,7 +10,8 @@
 #
 # Every file has the time of the commit. The program contains no path of this machine, but Cargo derives the names of symbols
 # from the path of the source directory: builds at different paths differ in the program, and so in the package and the images.
-# The documentation is the same everywhere. DIFFERS=1 permits changes that are not committed; --version then ends with "modified".
+# The documentation is the same everywhere. DIFFERS=1 permits changes that are not committed, and counts of another
+# compiler in release/profile.xz; --version then ends with "modified" if there are changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 umask 022
@@ -24,6 +25,7 @@ if [ -n "$(git status --porcelain)" ]; then
     [ -n "${DIFFERS:-}" ] || { echo "the tree has changes that are not committed; commit them, or set DIFFERS=1" >&2; exit 1; }
     modified=" modified"
 fi
+release/program.sh --check || [ -n "${DIFFERS:-}" ] || exit 1
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 SEALGATE_VERSION="$version ($(git rev-parse --short=12 HEAD) $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%d)$modified)"
 export SOURCE_DATE_EPOCH SEALGATE_VERSION
@@ -39,9 +41,11 @@ home=${CARGO_HOME:-$HOME/.cargo}
 export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$home=/cargo --remap-path-prefix=$PWD=/sealgate"
 export CFLAGS="${CFLAGS:-} -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$PWD=/sealgate"
 export CARGO_INCREMENTAL=0
-echo "building sealgate $SEALGATE_VERSION; this takes 5 to 15 minutes"
-PATH=$tools/bin:$PATH ${CARGO:-cargo} auditable build --quiet --locked --profile dist --bin sealgate --target-dir "$target/release-build"
-install -m 0755 "$target/release-build/dist/sealgate" "$out/sealgate"
+echo "building sealgate $SEALGATE_VERSION; this takes 5 to 20 minutes"
+# The options of Cargo that cargo-auditable repeats.
+export CARGO_AUDITABLE_ORIG_ARGS='{"offline":false,"locked":true,"frozen":false,"config":[]}'
+PATH=$tools/bin:$PATH RUSTC_WRAPPER=$PWD/release/rustc.sh release/program.sh
+install -m 0755 target/optimized/sealgate "$out/sealgate"
 unset RUSTFLAGS CFLAGS
 
 debian/build.sh "$out/sealgate" >/dev/null

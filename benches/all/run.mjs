@@ -225,7 +225,7 @@ function latency({ rate, runs }) {
 }
 
 function report() {
-  const bytes = statSync(`${root}/target/dist/sealgate`).size;
+  const bytes = statSync(`${root}/target/optimized/sealgate`).size;
   below("program size", bytes / 1e6, 16, "MB");
   targets();
   page.end();

@@ -23,7 +23,7 @@ import { refreshing, signatures, token } from "../refresh.mjs";
 const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 5);
 const seconds = Number(process.env.SECONDS ?? 5);
-const program = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
+const program = process.env.PROGRAM ?? `${root}/target/optimized/sealgate`;
 /// Clients per server. Each client refreshes continuously.
 const CLIENTS = 64;
 const TOKENS = 1000;

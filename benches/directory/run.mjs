@@ -1,7 +1,7 @@
 // Processor time of a sign-in with the password of a directory (OpenLDAP over TLS), compared with one
 // of a local user. The two alternate in each round.
 //
-//   make bench-directory [ROUNDS=9] [SIGN_INS=20] [PROGRAM=target/dist/sealgate]
+//   make bench-directory [ROUNDS=9] [SIGN_INS=20] [PROGRAM=target/optimized/sealgate]
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -14,7 +14,7 @@ import { median, processorTime } from "../measure.mjs";
 
 const rounds = Number(process.env.ROUNDS ?? 9);
 const signIns = Number(process.env.SIGN_INS ?? 20);
-const program = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
+const program = process.env.PROGRAM ?? `${root}/target/optimized/sealgate`;
 const BASE = "dc=example,dc=test";
 const [port, adminPort, ldapPort] = await freePorts(3);
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,7 +1,7 @@
 // Sign-ins with a full outbox whose mail cannot be delivered. Cases alternate; prints ratios within
 // a round to a server without mail.
 //
-//   make bench-mail [ROUNDS=15] [SIGN_INS=40] [IDLE=60] [PROGRAM=target/dist/sealgate]
+//   make bench-mail [ROUNDS=15] [SIGN_INS=40] [IDLE=60] [PROGRAM=target/optimized/sealgate]
 //
 // One server per outbox. Only one server runs at a time; the others are suspended by SIGSTOP.
 
@@ -19,7 +19,7 @@ const root = new URL("../..", import.meta.url).pathname;
 const rounds = Number(process.env.ROUNDS ?? 15);
 const signIns = Number(process.env.SIGN_INS ?? 40);
 const idleSeconds = Number(process.env.IDLE ?? 60);
-const program = process.env.PROGRAM ?? `${root}/target/dist/sealgate`;
+const program = process.env.PROGRAM ?? `${root}/target/optimized/sealgate`;
 const WAITING = 10_000;
 const PASSWORD = "correct horse battery staple";
 /// The users who sign in, in turn.

@@ -112,7 +112,7 @@ function answers(port) {
 function startSealgate() {
   configure(work, issuerPort, adminPort, `{ certificate = "${certificate}", key = "${key}" }`);
   run("key", "generate");
-  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
+  return start(`${root}/target/optimized/sealgate`, ["serve", "--config", `${work}/sealgate.toml`]);
 }
 
 /// Starts another Sealgate, with a TLS key in SoftHSM. The certificate of the first one signs its
@@ -125,10 +125,10 @@ function startSealgateWithTokenKey() {
   copyFileSync(certificate, `${directory}/tls.pem`);
   runAt(directory, "key", "generate");
   runAt(directory, "key", "generate-tls-key", "tls");
-  const request = execFileSync(`${root}/target/dist/sealgate`, ["key", "request-certificate", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
+  const request = execFileSync(`${root}/target/optimized/sealgate`, ["key", "request-certificate", "tls", "app.localhost", "--config", `${directory}/sealgate.toml`]);
   const issue = ["x509", "-req", "-days", "2", "-copy_extensions", "copy", "-CA", certificate, "-CAkey", key, "-CAcreateserial", "-out", `${directory}/tls.pem`];
   execFileSync("openssl", issue, { input: request, stdio: ["pipe", "ignore", "ignore"] });
-  return start(`${root}/target/dist/sealgate`, ["serve", "--config", `${directory}/sealgate.toml`]);
+  return start(`${root}/target/optimized/sealgate`, ["serve", "--config", `${directory}/sealgate.toml`]);
 }
 
 // The load has one address. The other proxies have no limit for one client.

@@ -1,7 +1,7 @@
 // Searches for the request without credentials that takes the most processor time, at an application
 // with 10,000 rules and at the provider's endpoints. Fails if one takes more than BUDGET_MS.
 //
-//   node fuzz/cost/run.mjs                  FUZZ_SECONDS=10 SEED=… PROGRAM=target/dist/sealgate
+//   node fuzz/cost/run.mjs                  FUZZ_SECONDS=10 SEED=… PROGRAM=target/optimized/sealgate
 //
 // docs/explanation/fuzzing.md describes what is measured and which work is excluded.
 

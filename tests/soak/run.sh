@@ -10,7 +10,7 @@ umask 077
 tests/clients/need.sh node openssl softhsm2-util
 [ -x /usr/libexec/p11-kit/p11-kit-server ] || { echo "install p11-kit and p11-kit-modules" >&2; exit 1; }
 
-export SEALGATE=${SEALGATE:-$PWD/target/dist/sealgate}
+export SEALGATE=${SEALGATE:-$PWD/target/optimized/sealgate}
 mkdir -p target
 WORK=$(mktemp -d "$PWD/target/soak.XXXXXX")
 export WORK
