@@ -34,6 +34,7 @@ counts=$PWD/target/optimized/$(sha256sum release/profile.xz | cut -c 1-16).profd
 mkdir -p target/optimized
 xz --decompress --stdout release/profile.xz >"$counts"
 host=$(rustc --version --verbose | sed -n 's/^host: //p')
-RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$counts" \
+# Without the second option, the compiler would warn that the counts have no values of arguments (release/profile.sh).
+RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$counts -Cllvm-args=-disable-vp" \
     ${CARGO:-cargo} build --locked --profile dist --bin sealgate --target "$host" --target-dir target/optimized
 ln -f "target/optimized/$host/dist/sealgate" target/optimized/sealgate
