@@ -47,6 +47,6 @@ export function token(agent, host, at, fields) {
 /// default.
 export function signatures(root, module) {
   const env = { ...process.env, ...(module && { SIGNER_MODULE: module }), SIGNER_ROUNDS: "3", SIGNER_SECONDS: "2" };
-  const out = execFileSync("cargo", ["bench", "--locked", "--profile", "release", "--bench", "signer"], { cwd: root, env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const out = execFileSync("cargo", ["bench", "--locked", "--profile", "dist", "--bench", "signer"], { cwd: root, env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   return Number(/^median +(\d+)/m.exec(out)[1]);
 }

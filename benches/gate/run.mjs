@@ -84,7 +84,7 @@ process.exit(0);
 
 function report() {
   // State the differences, so that the ratios are not misinterpreted.
-  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, release`);
+  console.log(`${new Date().toISOString().slice(0, 10)}, make bench-gate ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, release with counts`);
   console.log("logged: nothing a request, by any of them (the gate's filter is warn: no access log)");
   console.log("cached: no answers, by any of them; the gate and Envoy remember verified tokens, HAProxy verifies each anew\n");
   console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections, ${threads} threads on ${availableParallelism()} cores shared with wrk and nginx\n`);

@@ -46,7 +46,7 @@ const kinds = {
   "a handshake a request": ({ port, child }, duration) =>
     wrk({ url: `https://127.0.0.1:${port}/`, host: "app.localhost", tokens: `${work}/tokens`, pid: child.pid, connections: CONNECTIONS, duration, headers: ["Connection: close"] }),
 };
-console.log(`${new Date().toISOString().slice(0, 10)}, make bench-tls ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, profile bench (fat LTO)`);
+console.log(`${new Date().toISOString().slice(0, 10)}, make bench-tls ROUNDS=${rounds} SECONDS=${seconds} THREADS=${threads}, release with counts`);
 const shown = process.env.ONLY === "handshakes" ? {} : kinds;
 console.log(`${rounds} rounds of ${seconds} s, ${CONNECTIONS} connections (10 streams each over HTTP/2), ${availableParallelism()} cores shared with the load and the upstream`);
 for (const [kind, load] of Object.entries(shown)) {
