@@ -29,10 +29,13 @@ case "${1:-}" in
     --check) check; exit ;;
 esac
 check || true
-# Cargo builds again if the name of the file changes, but not if its content does.
+# Cargo builds everything again if the name or the time of this file changes.
 counts=$PWD/target/optimized/$(sha256sum release/profile.xz | cut -c 1-16).profdata
 mkdir -p target/optimized
-xz --decompress --stdout release/profile.xz >"$counts"
+if [ ! -e "$counts" ]; then
+    xz --decompress --stdout release/profile.xz >"$counts.new"
+    mv "$counts.new" "$counts"
+fi
 host=$(rustc --version --verbose | sed -n 's/^host: //p')
 # Without the second option, the compiler would warn that the counts have no values of arguments (release/profile.sh).
 RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-use=$counts -Cllvm-args=-disable-vp" \
