@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { median } from "./measure.mjs";
 
 export const root = new URL("..", import.meta.url).pathname;
-/// The program that is measured: a release build, unless PROGRAM names another one.
+/// The program that is measured: the packaged one, unless PROGRAM names another one.
 export const sealgate = process.env.PROGRAM ?? `${root}/target/optimized/sealgate`;
 
 // The directory in which .ci/install unpacks programs.

@@ -4,14 +4,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 .ci/install bench
-tools=$(rustc --print sysroot)/lib/rustlib/$(rustc --version --verbose | sed -n 's/^host: //p')/bin
-[ -x "$tools/llvm-profdata" ] || rustup component add llvm-tools
 host=$(rustc --version --verbose | sed -n 's/^host: //p')
+tools=$(rustc --print sysroot)/lib/rustlib/$host/bin
+[ -x "$tools/llvm-profdata" ] || rustup component add llvm-tools
+unset RUSTC_WORKSPACE_WRAPPER
 
 echo "building a program that counts; this takes 5 to 15 minutes"
 # The compiler adds the counters before it optimizes across crates, so that step, which takes 20 minutes, is not needed. These options
 # override it, because a change of Cargo's profile would change the names of the functions.
-# The program ends without exit handlers, so the counters must be in the file at all times (%c). This needs the last two options; the last one omits
+# The program ends without exit handlers, so the counters are in a mapped file (%c). This needs the last two options. The last one omits
 # the values of arguments, which cannot be recorded in that way.
 RUSTFLAGS="-Cprofile-generate -Clto=off -Clinker-plugin-lto=no -Cllvm-args=-runtime-counter-relocation -Cllvm-args=-disable-vp" \
     ${CARGO:-cargo} build --locked --profile dist --bin sealgate --target "$host" --target-dir target/counting
